@@ -1,0 +1,176 @@
+#include "bench.hpp"
+
+#include <chrono>
+
+#include "database.hpp"
+#include "exit_code.hpp"
+#include "metrics.hpp"
+#include "temp_folder.hpp"
+#include "terminal.hpp"
+#include <fmt/core.h>
+#include <sys/statfs.h>
+
+#include <holdfast/base/error.hpp>
+#include <holdfast/bench/report.hpp>
+#include <holdfast/bench/suite.hpp>
+#include <holdfast/sql/url.hpp>
+
+namespace holdfast::app {
+namespace {
+
+constexpr double seconds_max = 3600;
+
+std::string floor_text(const bench::Result& result) {
+    if (!result.floor) {
+        return "";
+    }
+    return fmt::format("{:g} {}", *result.floor, result.below_floor() ? "missed" : "reached");
+}
+
+// A live line while a benchmark runs, and a line for each that is done, so that a long run can be
+// followed in a log as well.
+class Watch final : public bench::Progress {
+public:
+    Watch(app::Progress& progress, bool notes) : progress_(progress), notes_(notes) {}
+
+    void round(const bench::Pair& pair, int done, int rounds, double ratio) override {
+        progress_.show(
+            done == 0
+                ? fmt::format("{}: warming up", pair.name)
+                : fmt::format("{}: round {} of {}, ratio {:.2f}", pair.name, done, rounds, ratio));
+    }
+    void finished(const bench::Result& result) override {
+        if (notes_) {
+            progress_.note(fmt::format("{}: {} {}, ratio {:.3f}",
+                                       result.name,
+                                       bench::grouped(result.ours.median),
+                                       result.unit,
+                                       result.ratio.median));
+        }
+    }
+
+private:
+    app::Progress& progress_;
+    bool notes_;
+};
+
+std::string counts_text(const bench::Result& result) {
+    std::string text;
+    for (const bench::Count& count : result.counts) {
+        text += fmt::format("{}{:.3g} {}", text.empty() ? "" : ", ", count.value, count.name);
+    }
+    return text;
+}
+
+std::string as_table(const bench::Report& report) {
+    Table table{{{"benchmark"},
+                 {"ours", Align::right},
+                 {"limit", Align::right},
+                 {"unit"},
+                 {"ratio", Align::right},
+                 {"quartiles", Align::right},
+                 {"floor"},
+                 {"CPU µs ours/limit", Align::right},
+                 {"counts of ours"}}};
+    for (const bench::Result& result : report.results) {
+        table.add({result.name,
+                   bench::grouped(result.ours.median),
+                   bench::grouped(result.limit.median),
+                   result.unit,
+                   fmt::format("{:.3f}", result.ratio.median),
+                   fmt::format("{:.3f}–{:.3f}", result.ratio.lower, result.ratio.upper),
+                   floor_text(result),
+                   fmt::format("{:.1f}/{:.1f}", result.ours_cpu_us, result.limit_cpu_us),
+                   counts_text(result)});
+    }
+    std::string durability;
+    for (const auto& [database, settings] : report.durability) {
+        for (const auto& [name, value] : settings) {
+            durability += fmt::format(", {} {} {}", database, name, value);
+        }
+    }
+    return fmt::format("{}\n{} cores, a flush takes {:.0f} µs on {}{}. Peak memory {:.1f} MB.\n",
+                       table.text(),
+                       report.machine.cores,
+                       report.machine.flush_us,
+                       report.machine.filesystem,
+                       durability,
+                       static_cast<double>(report.peak_memory_bytes) / 1e6);
+}
+
+// Beside the file that --db names, since its disk is meant; else where temporary files go, unless
+// that is memory.
+std::filesystem::path scratch_parent(const Context& context, const BenchRequest& request) {
+    if (!request.folder.empty()) {
+        return request.folder;
+    }
+    const std::string& url = database_url(context);
+    if (!url.empty()) {
+        const sql::Url parsed = sql::parse_url(url);
+        if (parsed.scheme == "sqlite" && parsed.rest != ":memory:") {
+            return std::filesystem::absolute(parsed.rest).parent_path();
+        }
+    }
+    constexpr auto tmpfs = 0x01021994;
+    struct statfs info{};
+    const bool in_memory = ::statfs("/tmp", &info) == 0 && info.f_type == tmpfs;
+    return in_memory ? "/var/tmp" : "";
+}
+
+std::vector<const bench::SuiteEntry*> chosen(const BenchRequest& request) {
+    if (!request.name.empty()) {
+        return {&bench::suite(request.name)};
+    }
+    std::vector<const bench::SuiteEntry*> all;
+    for (const bench::SuiteEntry& entry : bench::suites()) {
+        all.push_back(&entry);
+    }
+    return all;
+}
+
+}  // namespace
+
+std::vector<std::string> bench_names() {
+    std::vector<std::string> names;
+    for (const bench::SuiteEntry& entry : bench::suites()) {
+        names.emplace_back(entry.name);
+    }
+    return names;
+}
+
+int bench(const Context& context, const BenchRequest& request) {
+    if (!(request.seconds > 0 && request.seconds <= seconds_max)) {
+        throw InvalidArgument(fmt::format(
+            "--seconds is {}; give more than 0 and at most {}", request.seconds, seconds_max));
+    }
+    const bench::DriverOptions options{
+        .rounds = request.rounds,
+        .round_time = std::chrono::nanoseconds{static_cast<std::int64_t>(request.seconds * 1e9)},
+        .stop = context.stop};
+    const auto suites = chosen(request);
+    const auto endpoint = serve_metrics(context);
+    const TempFolder scratch{scratch_parent(context, request)};
+    const bench::Place place{.db = database_url(context),
+                             .directory = scratch.path(),
+                             .database = database_options(context),
+                             .stop = context.stop};
+    Progress progress{context.quiet};
+    Watch watch{progress, context.json || !progress.live()};
+    for (const bench::SuiteEntry* suite : suites) {
+        const bench::Report report = bench::run_suite(*suite, place, request.only, options, watch);
+        progress.clear();
+        if (report.machine.filesystem == "tmpfs") {
+            progress.note(
+                "holdfast: the files lie in memory (tmpfs), so a flush costs nothing; name "
+                "a folder on a disk with --dir");
+        }
+        print(context.json ? to_json(report) + "\n" : as_table(report));
+        if (!request.report.empty()) {
+            bench::merge_into_page(request.report, report);
+            progress.note(fmt::format("holdfast: the page is {}", request.report));
+        }
+    }
+    return exit_done;
+}
+
+}  // namespace holdfast::app

@@ -1,0 +1,31 @@
+// SIGINT and SIGTERM as a stop token.
+//
+// The first signal asks everything to end in order; the second one ends the process at once.
+#pragma once
+
+#include <atomic>
+#include <stop_token>
+#include <thread>
+
+namespace holdfast::app {
+
+// One per process, made by main before other threads. The signals are handled, not blocked, so that
+// programs started meanwhile have them as usual.
+class Signals {
+public:
+    Signals();
+    ~Signals();
+    Signals(const Signals&) = delete;
+    Signals& operator=(const Signals&) = delete;
+
+    [[nodiscard]] std::stop_token token() const { return stop_.get_token(); }
+    // The first signal that came; 0 if none did.
+    [[nodiscard]] int received() const noexcept { return received_; }
+
+private:
+    std::stop_source stop_;
+    std::atomic<int> received_ = 0;
+    std::thread listener_;
+};
+
+}  // namespace holdfast::app

@@ -1,0 +1,58 @@
+// The benchmarks of one floor, and the list of all floors that have some.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <holdfast/bench/driver.hpp>
+#include <holdfast/bench/report.hpp>
+#include <holdfast/sql/database.hpp>
+
+namespace holdfast::bench {
+
+// Where to measure.
+struct Place {
+    std::string db;                   // A database's URL, or empty: private ones.
+    std::filesystem::path directory;  // For files, on the disk that is to be measured.
+    sql::DatabaseOptions database;    // Metrics, logger, retry policy of what is opened.
+    std::stop_token stop;
+};
+
+// Owns what its arms need, so it must outlive its pairs. Leaves nothing behind.
+class Suite {
+public:
+    virtual ~Suite() = default;
+
+    // All that it can measure. Opens nothing.
+    [[nodiscard]] virtual std::vector<Pair> pairs() = 0;
+
+    // Opens what `chosen` needs and says how durable it is. Refuses, with condition_failed, a
+    // database that does not flush its commits: its figures would be about something else.
+    [[nodiscard]] virtual Durability prepare(std::span<const Pair> chosen) = 0;
+};
+
+struct SuiteEntry {
+    std::string_view name;
+    std::string_view about;
+    std::unique_ptr<Suite> (*make)(const Place& place);
+};
+
+[[nodiscard]] std::span<const SuiteEntry> suites();
+
+// Requires: `name` is one of suites(). Else invalid_argument, which lists them.
+[[nodiscard]] const SuiteEntry& suite(std::string_view name);
+
+// Runs one suite. `only` chooses pairs by name or by the beginning of a name that ends before a
+// dot; empty means all, and one that chooses nothing is invalid_argument.
+[[nodiscard]] Report run_suite(const SuiteEntry& entry,
+                               const Place& place,
+                               std::span<const std::string> only,
+                               const DriverOptions& options,
+                               Progress& progress);
+
+}  // namespace holdfast::bench

@@ -1,0 +1,90 @@
+#include <holdfast/bench/suite.hpp>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+
+#include "sql_suite.hpp"
+#include <fmt/chrono.h>
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <holdfast/base/error.hpp>
+
+namespace holdfast::bench {
+namespace {
+
+constexpr std::array all_suites{
+    SuiteEntry{"sql", "one durable write: PostgreSQL and SQLite", &make_sql_suite},
+};
+
+// "sqlite" and "sqlite.commit" choose sqlite.commit.w8; "sql" and "sqlite.commit.w" do not.
+bool chooses(std::string_view only, std::string_view name) {
+    return name.starts_with(only) &&
+           (name.size() == only.size() || only.ends_with('.') || name[only.size()] == '.');
+}
+
+std::vector<Pair> choose(std::vector<Pair> pairs, std::span<const std::string> only) {
+    std::vector<std::string> names;
+    names.reserve(pairs.size());
+    for (const Pair& pair : pairs) {
+        names.push_back(pair.name);
+    }
+    for (const std::string& wanted : only) {
+        const bool known = std::ranges::any_of(
+            names, [&wanted](const std::string& name) { return chooses(wanted, name); });
+        if (!known) {
+            throw InvalidArgument(fmt::format(
+                "no benchmark is called '{}'; choose from {}", wanted, fmt::join(names, ", ")));
+        }
+    }
+    std::erase_if(pairs, [only](const Pair& pair) {
+        return !only.empty() && std::ranges::none_of(only, [&pair](const std::string& wanted) {
+            return chooses(wanted, pair.name);
+        });
+    });
+    return pairs;
+}
+
+}  // namespace
+
+std::span<const SuiteEntry> suites() {
+    return all_suites;
+}
+
+const SuiteEntry& suite(std::string_view name) {
+    const auto found = std::ranges::find(all_suites, name, &SuiteEntry::name);
+    if (found != all_suites.end()) {
+        return *found;
+    }
+    std::vector<std::string_view> names;
+    names.reserve(all_suites.size());
+    for (const SuiteEntry& entry : all_suites) {
+        names.push_back(entry.name);
+    }
+    throw InvalidArgument(
+        fmt::format("there is no benchmark '{}'; choose from {}", name, fmt::join(names, ", ")));
+}
+
+Report run_suite(const SuiteEntry& entry,
+                 const Place& place,
+                 std::span<const std::string> only,
+                 const DriverOptions& options,
+                 Progress& progress) {
+    const std::unique_ptr<Suite> suite = entry.make(place);
+    const std::vector<Pair> chosen = choose(suite->pairs(), only);
+    Report report{.bench = std::string(entry.name),
+                  .time = {},
+                  .machine = describe_machine(place.directory),
+                  .durability = suite->prepare(chosen),
+                  .results = {},
+                  .peak_memory_bytes = 0};
+    for (const Pair& pair : chosen) {
+        report.results.push_back(measure(pair, options, progress));
+    }
+    report.time = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+    report.peak_memory_bytes = peak_memory_bytes();
+    return report;
+}
+
+}  // namespace holdfast::bench

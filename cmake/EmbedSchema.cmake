@@ -1,0 +1,30 @@
+# Writes OUTPUT, a source file that holds the migrations FILES (separated by commas) of one FLOOR.
+
+set(text "// The migrations of ${FLOOR}, made by cmake/EmbedSchema.cmake.\n")
+string(APPEND text "#include <array>\n#include <span>\n\n#include <holdfast/sql/schema.hpp>\n\n")
+string(APPEND text "namespace holdfast::${FLOOR} {\n\n")
+string(APPEND text "std::span<const sql::MigrationFile> schema_files();\n\n")
+string(APPEND text "std::span<const sql::MigrationFile> schema_files() {\n")
+
+set(entries "")
+set(version 0)
+string(REPLACE "," ";" FILES "${FILES}")
+list(SORT FILES)
+foreach(file IN LISTS FILES)
+  get_filename_component(name ${file} NAME_WE)
+  math(EXPR version "${version} + 1")
+  if(NOT name MATCHES "^0*${version}_[a-z0-9_]+$" OR NOT name MATCHES "^[0-9][0-9][0-9][0-9]_")
+    message(FATAL_ERROR "${file}: migration ${version} of '${FLOOR}' must be NNNN_name.sql, "
+                        "numbered from 0001 without a gap")
+  endif()
+  file(READ ${file} sql)
+  string(FIND "${sql}" ")sql\"" end)
+  if(NOT end EQUAL -1)
+    message(FATAL_ERROR "${file}: a migration cannot contain )sql\"")
+  endif()
+  string(APPEND entries "        {\"${name}\", R\"sql(${sql})sql\"},\n")
+endforeach()
+
+string(APPEND text "    static constexpr std::array<sql::MigrationFile, ${version}> files{{\n")
+string(APPEND text "${entries}    }};\n    return files;\n}\n\n}  // namespace holdfast::${FLOOR}\n")
+file(WRITE ${OUTPUT} "${text}")

@@ -1,0 +1,41 @@
+# How everything is compiled: cache, linker, warnings, sanitizers.
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+  # Without these two, ccache steps aside for every file that uses a precompiled header.
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
+  else()
+    add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>")
+  endif()
+endif()
+
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  find_program(HOLDFAST_LLD NAMES ld.lld-19 ld.lld)
+  if(HOLDFAST_LLD)
+    add_link_options(--ld-path=${HOLDFAST_LLD})
+  endif()
+endif()
+
+if(HOLDFAST_SANITIZE)
+  add_compile_options(-fsanitize=${HOLDFAST_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${HOLDFAST_SANITIZE})
+endif()
+if(HOLDFAST_FUZZERS)
+  # The libraries under test must report their branches, or the fuzzer is blind.
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
+# Warnings for our own code only; third-party include directories are SYSTEM.
+add_library(holdfast_warnings INTERFACE)
+target_compile_options(holdfast_warnings INTERFACE
+  -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  target_compile_options(holdfast_warnings INTERFACE -Wthread-safety)
+else()
+  # g++ 12 sees overlapping copies inside std::string's operator+ when it optimises (its bug 105329).
+  target_compile_options(holdfast_warnings INTERFACE -Wno-restrict)
+endif()

@@ -1,0 +1,67 @@
+// Time, as something that is handed in.
+//
+// Steady time measures how long; wall time says when, for people and for keys. Neither decides a
+// lease: that is the database's clock.
+#pragma once
+
+#include <chrono>
+#include <stop_token>
+
+namespace holdfast {
+
+using Steady = std::chrono::steady_clock::time_point;
+using Wall = std::chrono::sys_time<std::chrono::microseconds>;
+
+class Clock {
+public:
+    virtual ~Clock() = default;
+
+    [[nodiscard]] virtual Steady steady_now() const = 0;
+    [[nodiscard]] virtual Wall wall_now() const = 0;
+
+    // Sleeps until `until` by this clock. False if the stop token fired first, and then at once.
+    virtual bool sleep_until(Steady until, const std::stop_token& stop) const = 0;
+};
+
+// The machine's own clocks.
+[[nodiscard]] const Clock& system_clock() noexcept;
+
+// The moment after which nobody waits any more. There is no "never": everything has an end.
+class Deadline {
+public:
+    [[nodiscard]] static Deadline at(Steady when) noexcept { return Deadline{when}; }
+    [[nodiscard]] static Deadline after(std::chrono::nanoseconds wait) {
+        return Deadline{std::chrono::steady_clock::now() + clamped(wait)};
+    }
+
+    [[nodiscard]] Steady when() const noexcept { return when_; }
+    [[nodiscard]] bool passed() const { return passed(std::chrono::steady_clock::now()); }
+    [[nodiscard]] bool passed(Steady now) const noexcept { return now >= when_; }
+
+    // Zero once the deadline has passed.
+    [[nodiscard]] std::chrono::nanoseconds remaining() const {
+        return remaining(std::chrono::steady_clock::now());
+    }
+    [[nodiscard]] std::chrono::nanoseconds remaining(Steady now) const noexcept {
+        return now >= when_ ? std::chrono::nanoseconds{0} : when_ - now;
+    }
+
+    [[nodiscard]] Deadline earlier(Deadline other) const noexcept {
+        return when_ <= other.when_ ? *this : other;
+    }
+
+    friend bool operator==(const Deadline&, const Deadline&) = default;
+
+private:
+    explicit Deadline(Steady when) noexcept : when_(when) {}
+
+    // Keeps `now + wait` from overflowing for absurd waits.
+    static std::chrono::nanoseconds clamped(std::chrono::nanoseconds wait) noexcept {
+        constexpr std::chrono::nanoseconds longest = std::chrono::hours{24 * 365};
+        return wait > longest ? longest : wait;
+    }
+
+    Steady when_;
+};
+
+}  // namespace holdfast

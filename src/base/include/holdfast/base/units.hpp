@@ -1,0 +1,26 @@
+// Durations and sizes as people write them: 250ms, 1m30s, 64KiB, 10MB.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace holdfast {
+
+// Whole numbers with the units d, h, m, s, ms, us, ns, larger units first, each at most once. A
+// number without a unit is refused, except 0: nobody can tell whether 30 means seconds.
+// Requires: at most about 292 years. Else invalid_argument, saying what is wrong with the text.
+[[nodiscard]] std::chrono::nanoseconds parse_duration(std::string_view text);
+
+// The shortest text that parse_duration() reads back as `duration`. Requires: not negative.
+[[nodiscard]] std::string format_duration(std::chrono::nanoseconds duration);
+
+// Bytes: a whole number, alone or with B, kB, MB, GB, TB (powers of 1000) or KiB, MiB, GiB, TiB
+// (powers of 1024). Requires: fits 64 bits. Else invalid_argument, saying what is wrong.
+[[nodiscard]] std::uint64_t parse_size(std::string_view text);
+
+// A text that parse_size() reads back as `bytes`: in the largest unit that leaves a whole number.
+[[nodiscard]] std::string format_size(std::uint64_t bytes);
+
+}  // namespace holdfast

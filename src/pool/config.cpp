@@ -1,0 +1,54 @@
+#include <holdfast/pool/config.hpp>
+
+#include <string>
+
+#include <fmt/core.h>
+
+#include <holdfast/base/error.hpp>
+
+namespace holdfast::pool {
+namespace {
+
+using std::chrono::nanoseconds;
+
+void require(bool fine, std::string_view what) {
+    if (!fine) {
+        throw InvalidArgument(fmt::format("the pool's {}", what));
+    }
+}
+
+}  // namespace
+
+std::string_view to_string(FailureClass failure) noexcept {
+    switch (failure) {
+        case FailureClass::transport:
+            return "transport";
+        case FailureClass::auth:
+            return "auth";
+        case FailureClass::full:
+            return "full";
+        case FailureClass::rate_limited:
+            return "rate_limited";
+        case FailureClass::other:
+            return "other";
+    }
+    return "other";
+}
+
+void check(const Config& config) {
+    require(config.target >= 1 && config.target <= target_max,
+            fmt::format("target is {}; give 1 to {}", config.target, target_max));
+    require(config.min_ready >= 0, "min_ready is negative; give 0 or more");
+    require(config.overshoot >= 0 && config.overshoot <= target_max,
+            fmt::format("overshoot is {}; give 0 to {}", config.overshoot, target_max));
+    require(config.slots >= 0, "slots are negative; give 0 or more");
+    require(config.guard >= nanoseconds{0} && config.guard < config.life,
+            "guard must be shorter than its life, and not negative");
+    require(config.life_jitter >= nanoseconds{0}, "life_jitter is negative; give 0 or more");
+    require(config.idle_max > nanoseconds{0}, "idle_max must be positive");
+    require(config.check_after >= nanoseconds{0}, "check_after is negative; give 0 or more");
+    require(config.limits.opening_max >= 1, "opening_max must be 1 or more");
+    require(config.limits.closers_max >= 1, "closers_max must be 1 or more");
+}
+
+}  // namespace holdfast::pool

@@ -1,0 +1,270 @@
+// The connection pool as a pure state machine.
+//
+// It decides who gets which connection, when one is opened and when one is retired; it has no
+// threads, no clock and does no I/O. A driver tells it what happened and when, and carries out what
+// it answers: the threaded pool of pool.hpp, and the simulator with time of its own.
+//
+//     Opening -> Ready <-> InUse -> Retiring -> Closed
+//
+// At all times opening + ready + in_use + retiring <= min(target + overshoot, slots). What is lent
+// counts as there: lending never makes room for an opening.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <holdfast/base/clock.hpp>
+#include <holdfast/base/random.hpp>
+#include <holdfast/pool/config.hpp>
+
+namespace holdfast::pool {
+
+// Chosen by the driver; unique among those that wait.
+enum class WaiterId : std::uint64_t {};
+
+// Chosen by the machine. `slot` is small and used again once the connection is closed, so a driver
+// can keep connections in an array; `birth` never repeats.
+struct ConnectionId {
+    std::uint32_t slot = 0;
+    std::uint64_t birth = 0;
+
+    friend auto operator<=>(const ConnectionId&, const ConnectionId&) = default;
+};
+
+// Priority is for the few who free something by being served, e.g. the release of a lock. They go
+// before all others; among themselves they keep their order.
+enum class Lane { normal, priority };
+
+// Why a connection is closed.
+enum class Reason {
+    expired,  // Less than `guard` of its life is left.
+    idle,     // Nobody borrowed it for `idle_max`.
+    bad,      // Its borrower says so.
+    dead,     // Found dead before it was lent.
+    surplus,  // The pool became smaller.
+    shutdown,
+};
+inline constexpr std::size_t reasons = 6;
+
+[[nodiscard]] std::string_view to_string(Reason reason) noexcept;
+
+// --- What happened ---
+
+// Answered by exactly one Lend or Refuse, unless Cancel comes first. A deadline that has passed
+// means: now or never.
+struct Borrow {
+    WaiterId waiter{};
+    Steady deadline{};
+    Lane lane = Lane::normal;
+    bool first = false;  // Its turn had come, but it was lent a dead one: ahead of its lane.
+};
+
+// Without effect if the waiter is not waiting any more.
+struct Cancel {
+    WaiterId waiter{};
+};
+
+struct GiveBack {
+    ConnectionId connection;
+    std::optional<Reason> bad{};  // Empty: it can serve again.
+};
+
+struct Opened {
+    ConnectionId connection;
+};
+
+struct OpenFailed {
+    ConnectionId connection;
+    FailureClass failure = FailureClass::other;
+};
+
+struct Closed {
+    ConnectionId connection;
+};
+
+// Time has passed. Wanted at next_wake(); harmless at any moment.
+struct Tick {};
+
+struct Resize {
+    int target = 1;
+};
+
+// Nobody is served any more. Idle connections are closed now, the others when they come home.
+struct Stop {};
+
+using Event =
+    std::variant<Borrow, Cancel, GiveBack, Opened, OpenFailed, Closed, Tick, Resize, Stop>;
+
+// --- What to do ---
+
+// To be answered by exactly one Opened or OpenFailed.
+struct Open {
+    ConnectionId connection;
+};
+
+// To be answered by exactly one Closed.
+struct Close {
+    ConnectionId connection;
+    Reason reason = Reason::bad;
+};
+
+// To be answered by exactly one GiveBack.
+struct Lend {
+    WaiterId waiter{};
+    ConnectionId connection;
+    std::chrono::nanoseconds idle{};  // For so long nobody has used it.
+};
+
+enum class Refusal {
+    timeout,      // The waiter's deadline has passed.
+    unavailable,  // fail_fast: nothing is open, and opening fails.
+    shutdown,
+};
+
+struct Refuse {
+    WaiterId waiter{};
+    Refusal why = Refusal::timeout;
+    std::optional<FailureClass> last_failure{};  // Set while the latest opening is a failed one.
+};
+
+using Action = std::variant<Open, Close, Lend, Refuse>;
+using Actions = std::vector<Action>;
+
+struct Counts {
+    int opening = 0;
+    int ready = 0;
+    int in_use = 0;
+    int retiring = 0;
+    int waiting = 0;
+    int target = 0;
+    int bound = 0;  // min(target + overshoot, slots)
+
+    [[nodiscard]] int live() const noexcept { return opening + ready + in_use; }
+    [[nodiscard]] int total() const noexcept { return live() + retiring; }
+};
+
+// Not safe to share between threads. Answers that break a promise above (a second Opened, a
+// GiveBack of what was not lent) are broken beliefs and stop the process.
+class Machine {
+public:
+    // Requires: check(config) accepts it. The same seed and events give the same actions.
+    Machine(const Config& config, std::uint64_t seed);
+
+    // Appends to `out`; the caller empties it. Requires: `now` never goes back. Lending and taking
+    // back do not allocate once `out` has grown.
+    void step(Steady now, const Event& event, Actions& out);
+
+    // When a Tick is wanted if nothing happens before; Steady::max() if never. Never too late;
+    // too early if the cause has gone since, until the next Tick.
+    [[nodiscard]] Steady next_wake() const noexcept { return wake_; }
+
+    [[nodiscard]] Counts counts() const noexcept;
+    [[nodiscard]] bool stopped() const noexcept { return stopped_; }
+    // When the oldest of those ready and in use was opened; empty if there is none.
+    [[nodiscard]] std::optional<Steady> oldest() const noexcept;
+    // When openings may go on after a failure; in the past if they are not paused.
+    [[nodiscard]] Steady paused_until() const noexcept { return paused_until_; }
+
+private:
+    enum class State : std::uint8_t { closed, opening, ready, in_use, retiring };
+
+    struct Slot {
+        State state = State::closed;
+        std::uint64_t birth = 0;
+        Steady opened{};
+        Steady unusable_from{};  // From here on less than `guard` of its life is left.
+        Steady ready_since{};
+    };
+
+    struct Younger;  // Orders the heap of those ready.
+
+    struct Waiter {
+        WaiterId id{};
+        Steady deadline{};
+    };
+
+    struct Pause {
+        int failures = 0;         // In a row.
+        std::uint64_t birth = 0;  // The newest opening at the latest failure.
+        Steady until{};
+    };
+
+    void on(Steady now, const Borrow& borrow, Actions& out);
+    void on(Steady now, const Cancel& cancel, Actions& out);
+    void on(Steady now, const GiveBack& back, Actions& out);
+    void on(Steady now, const Opened& opened, Actions& out);
+    void on(Steady now, const OpenFailed& failed, Actions& out);
+    void on(Steady now, const Closed& closed, Actions& out);
+    void on(Steady now, const Tick& tick, Actions& out);
+    void on(Steady now, const Resize& resize, Actions& out);
+    void on(Steady now, const Stop& stop, Actions& out);
+
+    [[nodiscard]] std::uint32_t checked(ConnectionId connection, State expected) const;
+    [[nodiscard]] ConnectionId id_of(std::uint32_t slot) const noexcept;
+    [[nodiscard]] int count(State state) const noexcept;
+    [[nodiscard]] int live() const noexcept;
+    [[nodiscard]] int total() const noexcept;
+    [[nodiscard]] int waiting() const noexcept;
+    [[nodiscard]] int bound() const noexcept;
+    void move(std::uint32_t slot, State to) noexcept;
+    void release(std::uint32_t slot);
+
+    void offer(Steady now, std::uint32_t slot, Actions& out);
+    void lend(Steady now, WaiterId waiter, std::uint32_t slot, Actions& out);
+    void retire(std::uint32_t slot, Reason reason, Actions& out);
+    [[nodiscard]] std::uint32_t pop_oldest();
+    [[nodiscard]] std::optional<std::uint32_t> take_oldest(Steady now, Actions& out);
+    void retire_overdue(Steady now, Actions& out);
+
+    [[nodiscard]] std::optional<WaiterId> next_waiter(Steady now, Actions& out);
+    void refuse(WaiterId waiter, Refusal why, Actions& out) const;
+    void refuse_all(Refusal why, Actions& out);
+    void refuse_overdue(Steady now, Actions& out);
+    [[nodiscard]] bool unreachable() const noexcept;
+
+    void refill(Steady now, Actions& out);
+    void back_off(Steady now, const OpenFailed& failed) noexcept;
+    void note_success(std::uint64_t birth) noexcept;
+    void plan_wake() noexcept;
+    void wake_by(Steady when) noexcept;
+    void wake_for(const Slot& slot) noexcept;
+    [[nodiscard]] Steady idle_until(const Slot& slot) const noexcept;
+
+    [[nodiscard]] std::chrono::nanoseconds draw_life() noexcept;
+    void spread_lives(int more) noexcept;
+    void note_loss(Steady now) noexcept;
+    void check_beliefs() noexcept;
+
+    Config config_;
+    Random random_;
+    bool stopped_ = false;
+
+    std::vector<Slot> slots_;
+    std::vector<std::uint32_t> free_;   // Slots in state closed.
+    std::vector<std::uint32_t> ready_;  // Slots in state ready, as a heap: the oldest on top.
+    std::uint64_t births_ = 0;
+    std::array<int, 5> count_{};  // Slots by state.
+    int ceiling_ = 0;  // The bound; more only while a pool that was made smaller comes down.
+
+    std::array<std::deque<Waiter>, 2> waiting_;  // By lane, first come first served.
+    Steady wake_ = Steady::max();
+
+    std::array<Pause, failure_classes> pauses_{};
+    Steady paused_until_{};
+    std::optional<FailureClass> last_failure_;
+
+    int spread_left_ = 0;  // So many of the present generation are still to be opened,
+    int spread_of_ = 0;    // out of so many.
+    int losses_ = 0;       // Since losses_since_.
+    Steady losses_since_{};
+};
+
+}  // namespace holdfast::pool

@@ -1,0 +1,477 @@
+#include <holdfast/pool/machine.hpp>
+
+#include <algorithm>
+
+#include <holdfast/base/assert.hpp>
+
+namespace holdfast::pool {
+namespace {
+
+using std::chrono::nanoseconds;
+
+// Priority first.
+constexpr std::array<Lane, 2> lanes_in_order{Lane::priority, Lane::normal};
+
+template <class Enum>
+constexpr std::size_t index(Enum value) noexcept {
+    return static_cast<std::size_t>(value);
+}
+
+nanoseconds part_of(nanoseconds whole, double part) noexcept {
+    return nanoseconds{static_cast<std::int64_t>(static_cast<double>(whole.count()) * part)};
+}
+
+}  // namespace
+
+struct Machine::Younger {
+    const std::vector<Slot>& slots;
+
+    bool operator()(std::uint32_t a, std::uint32_t b) const noexcept {
+        const Slot& left = slots[a];
+        const Slot& right = slots[b];
+        return left.opened != right.opened ? left.opened > right.opened : left.birth > right.birth;
+    }
+};
+
+std::string_view to_string(Reason reason) noexcept {
+    switch (reason) {
+        case Reason::expired:
+            return "expired";
+        case Reason::idle:
+            return "idle";
+        case Reason::bad:
+            return "bad";
+        case Reason::dead:
+            return "dead";
+        case Reason::surplus:
+            return "surplus";
+        case Reason::shutdown:
+            return "shutdown";
+    }
+    return "bad";
+}
+
+Machine::Machine(const Config& config, std::uint64_t seed) : config_(config), random_(seed) {
+    check(config);
+    ceiling_ = bound();
+    spread_lives(config.target);
+}
+
+void Machine::step(Steady now, const Event& event, Actions& out) {
+    std::visit([&](const auto& what) { on(now, what, out); }, event);
+    refill(now, out);
+    check_beliefs();
+}
+
+// --- Events ---
+
+void Machine::on(Steady now, const Borrow& borrow, Actions& out) {
+    if (stopped_) {
+        return refuse(borrow.waiter, Refusal::shutdown, out);
+    }
+    if (const auto slot = take_oldest(now, out)) {
+        return lend(now, borrow.waiter, *slot, out);
+    }
+    if (borrow.deadline <= now) {
+        return refuse(borrow.waiter, Refusal::timeout, out);
+    }
+    // Whoever asks during the pause would wait for nothing but the next failure.
+    if (unreachable() && now < paused_until_) {
+        return refuse(borrow.waiter, Refusal::unavailable, out);
+    }
+    auto& line = waiting_[index(borrow.lane)];
+    const Waiter waiter{.id = borrow.waiter, .deadline = borrow.deadline};
+    line.insert(borrow.first ? line.begin() : line.end(), waiter);
+    wake_by(borrow.deadline);
+}
+
+void Machine::on(Steady /*now*/, const Cancel& cancel, Actions& /*out*/) {
+    for (auto& line : waiting_) {
+        std::erase_if(line, [&](const Waiter& waiter) { return waiter.id == cancel.waiter; });
+    }
+}
+
+void Machine::on(Steady now, const GiveBack& back, Actions& out) {
+    const auto slot = checked(back.connection, State::in_use);
+    if (!back.bad) {
+        return offer(now, slot, out);
+    }
+    note_loss(now);
+    retire(slot, *back.bad, out);
+}
+
+void Machine::on(Steady now, const Opened& opened, Actions& out) {
+    const auto number = checked(opened.connection, State::opening);
+    Slot& slot = slots_[number];
+    note_success(slot.birth);
+    slot.opened = now;
+    // With exactly `guard` left it is usable; with nothing left it is not.
+    const nanoseconds unusable_at_end = std::max(config_.guard - nanoseconds{1}, nanoseconds{0});
+    slot.unusable_from = now + draw_life() - unusable_at_end;
+    offer(now, number, out);
+}
+
+void Machine::on(Steady now, const OpenFailed& failed, Actions& out) {
+    const auto slot = checked(failed.connection, State::opening);
+    back_off(now, failed);
+    release(slot);
+    if (unreachable()) {
+        refuse_all(Refusal::unavailable, out);
+    }
+}
+
+void Machine::on(Steady /*now*/, const Closed& closed, Actions& /*out*/) {
+    release(checked(closed.connection, State::retiring));
+}
+
+void Machine::on(Steady now, const Tick& /*tick*/, Actions& out) {
+    if (stopped_) {
+        return;
+    }
+    refuse_overdue(now, out);
+    retire_overdue(now, out);
+    plan_wake();
+}
+
+void Machine::on(Steady now, const Resize& resize, Actions& out) {
+    HOLDFAST_ASSERT(resize.target >= 1);
+    HOLDFAST_ASSERT(resize.target <= target_max);
+    if (stopped_) {
+        return;
+    }
+    const int more = resize.target - config_.target;
+    config_.target = resize.target;
+    spread_lives(std::max(more, 0));
+    ceiling_ = std::max(bound(), total());  // What is lent cannot be called back.
+    while (live() > config_.target && !ready_.empty()) {
+        retire(pop_oldest(), Reason::surplus, out);
+    }
+    refuse_overdue(now, out);
+    plan_wake();
+}
+
+void Machine::on(Steady /*now*/, const Stop& /*stop*/, Actions& out) {
+    stopped_ = true;
+    refuse_all(Refusal::shutdown, out);
+    while (!ready_.empty()) {
+        retire(pop_oldest(), Reason::shutdown, out);
+    }
+    wake_ = Steady::max();
+}
+
+// --- Connections ---
+
+std::uint32_t Machine::checked(ConnectionId connection, State expected) const {
+    HOLDFAST_ASSERT(connection.slot < slots_.size());
+    HOLDFAST_ASSERT(slots_[connection.slot].birth == connection.birth);
+    HOLDFAST_ASSERT(slots_[connection.slot].state == expected);
+    return connection.slot;
+}
+
+ConnectionId Machine::id_of(std::uint32_t slot) const noexcept {
+    return {.slot = slot, .birth = slots_[slot].birth};
+}
+
+void Machine::move(std::uint32_t slot, State to) noexcept {
+    --count_[index(slots_[slot].state)];
+    ++count_[index(to)];
+    slots_[slot].state = to;
+}
+
+void Machine::release(std::uint32_t slot) {
+    move(slot, State::closed);
+    free_.push_back(slot);
+}
+
+// Gives a connection that has just become free to the first who waits, or keeps it.
+void Machine::offer(Steady now, std::uint32_t slot, Actions& out) {
+    slots_[slot].ready_since = now;
+    if (stopped_) {
+        return retire(slot, Reason::shutdown, out);
+    }
+    if (now >= slots_[slot].unusable_from) {
+        return retire(slot, Reason::expired, out);
+    }
+    if (live() > config_.target) {
+        return retire(slot, Reason::surplus, out);
+    }
+    if (const auto waiter = next_waiter(now, out)) {
+        return lend(now, *waiter, slot, out);
+    }
+
+    move(slot, State::ready);
+    ready_.push_back(slot);
+    std::push_heap(ready_.begin(), ready_.end(), Younger{slots_});
+    wake_for(slots_[slot]);
+}
+
+void Machine::lend(Steady now, WaiterId waiter, std::uint32_t slot, Actions& out) {
+    move(slot, State::in_use);
+    out.push_back(
+        Lend{.waiter = waiter, .connection = id_of(slot), .idle = now - slots_[slot].ready_since});
+}
+
+void Machine::retire(std::uint32_t slot, Reason reason, Actions& out) {
+    move(slot, State::retiring);
+    out.push_back(Close{.connection = id_of(slot), .reason = reason});
+}
+
+std::uint32_t Machine::pop_oldest() {
+    std::pop_heap(ready_.begin(), ready_.end(), Younger{slots_});
+    const auto slot = ready_.back();
+    ready_.pop_back();
+    return slot;
+}
+
+std::optional<std::uint32_t> Machine::take_oldest(Steady now, Actions& out) {
+    while (!ready_.empty()) {
+        const auto slot = pop_oldest();
+        if (now < slots_[slot].unusable_from) {
+            return slot;
+        }
+        retire(slot, Reason::expired, out);
+    }
+    return std::nullopt;
+}
+
+void Machine::retire_overdue(Steady now, Actions& out) {
+    std::erase_if(ready_, [&](std::uint32_t slot) {
+        const bool expired = now >= slots_[slot].unusable_from;
+        if (!expired && now < idle_until(slots_[slot])) {
+            return false;
+        }
+        retire(slot, expired ? Reason::expired : Reason::idle, out);
+        return true;
+    });
+    std::make_heap(ready_.begin(), ready_.end(), Younger{slots_});
+}
+
+// --- Waiters ---
+
+std::optional<WaiterId> Machine::next_waiter(Steady now, Actions& out) {
+    for (const Lane lane : lanes_in_order) {
+        auto& line = waiting_[index(lane)];
+        while (!line.empty()) {
+            const Waiter waiter = line.front();
+            line.pop_front();
+            if (now < waiter.deadline) {
+                return waiter.id;
+            }
+            refuse(waiter.id, Refusal::timeout, out);
+        }
+    }
+    return std::nullopt;
+}
+
+void Machine::refuse(WaiterId waiter, Refusal why, Actions& out) const {
+    out.push_back(Refuse{.waiter = waiter, .why = why, .last_failure = last_failure_});
+}
+
+void Machine::refuse_all(Refusal why, Actions& out) {
+    for (const Lane lane : lanes_in_order) {
+        auto& line = waiting_[index(lane)];
+        for (const Waiter& waiter : line) {
+            refuse(waiter.id, why, out);
+        }
+        line.clear();
+    }
+}
+
+void Machine::refuse_overdue(Steady now, Actions& out) {
+    for (const Lane lane : lanes_in_order) {
+        std::erase_if(waiting_[index(lane)], [&](const Waiter& waiter) {
+            if (now < waiter.deadline) {
+                return false;
+            }
+            refuse(waiter.id, Refusal::timeout, out);
+            return true;
+        });
+    }
+}
+
+bool Machine::unreachable() const noexcept {
+    return config_.fail_fast && live() == 0 && last_failure_ != FailureClass::full &&
+           last_failure_ != FailureClass::rate_limited;
+}
+
+// --- Openings ---
+
+// The one formula: as many as are used and waited for, at least min_ready, at most target.
+void Machine::refill(Steady now, Actions& out) {
+    if (stopped_) {
+        return;
+    }
+    const int wanted =
+        std::min(config_.target, std::max(config_.min_ready, count(State::in_use) + waiting()));
+    const int need = wanted - live();
+    if (need <= 0) {
+        return;
+    }
+    if (now < paused_until_) {
+        return wake_by(paused_until_);
+    }
+
+    const int room =
+        std::min(bound() - total(), config_.limits.opening_max - count(State::opening));
+    for (int i = 0; i < std::min(need, room); ++i) {
+        if (free_.empty()) {
+            free_.push_back(static_cast<std::uint32_t>(slots_.size()));
+            slots_.emplace_back();
+            ++count_[index(State::closed)];
+            ready_.reserve(slots_.capacity());  // Giving back must not allocate.
+        }
+        const auto slot = free_.back();
+        free_.pop_back();
+        move(slot, State::opening);
+        slots_[slot].birth = ++births_;
+        out.push_back(Open{.connection = id_of(slot)});
+    }
+}
+
+// Openings that were under way together fail together. They count as one failure, or else eight
+// of them would drive the pause to its end at the first trouble.
+void Machine::back_off(Steady now, const OpenFailed& failed) noexcept {
+    last_failure_ = failed.failure;
+    Pause& pause = pauses_[index(failed.failure)];
+    if (failed.connection.birth <= pause.birth) {
+        return;
+    }
+    pause.birth = births_;
+    ++pause.failures;
+
+    const Backoff& rule = config_.limits.backoff[index(failed.failure)];
+    nanoseconds longest = rule.first;
+    for (int i = 1; i < pause.failures && longest < rule.most; ++i) {
+        longest *= 2;
+    }
+    pause.until = now + part_of(std::min(longest, rule.most), random_.unit());
+    paused_until_ = std::max(paused_until_, pause.until);
+}
+
+// An opening from before the failure says nothing about the time after it.
+void Machine::note_success(std::uint64_t birth) noexcept {
+    last_failure_.reset();
+    paused_until_ = {};
+    for (Pause& pause : pauses_) {
+        if (birth > pause.birth) {
+            pause = {};
+        }
+        paused_until_ = std::max(paused_until_, pause.until);
+    }
+}
+
+// --- Time ---
+
+void Machine::plan_wake() noexcept {
+    wake_ = Steady::max();
+    for (const auto slot : ready_) {
+        wake_for(slots_[slot]);
+    }
+    for (const auto& line : waiting_) {
+        for (const Waiter& waiter : line) {
+            wake_by(waiter.deadline);
+        }
+    }
+}
+
+void Machine::wake_by(Steady when) noexcept {
+    wake_ = std::min(wake_, when);
+}
+
+void Machine::wake_for(const Slot& slot) noexcept {
+    wake_by(std::min(slot.unusable_from, idle_until(slot)));
+}
+
+Steady Machine::idle_until(const Slot& slot) const noexcept {
+    const bool spare = live() > std::min(config_.min_ready, config_.target);
+    return spare ? slot.ready_since + config_.idle_max : Steady::max();
+}
+
+nanoseconds Machine::draw_life() noexcept {
+    const nanoseconds longest = config_.life + config_.life_jitter;
+    if (spread_left_ == 0) {
+        return config_.life + part_of(config_.life_jitter, random_.unit());
+    }
+
+    const nanoseconds shortest =
+        std::min(longest,
+                 std::max(part_of(config_.life, config_.limits.spread_from),
+                          config_.guard + config_.limits.spread_margin));
+    const int number = spread_of_ - spread_left_--;
+    return shortest + part_of(longest - shortest, (number + random_.unit()) / spread_of_);
+}
+
+// The next so many lives are spread evenly.
+void Machine::spread_lives(int more) noexcept {
+    if (more == 0) {
+        return;
+    }
+    spread_left_ = std::min(spread_left_ + more, config_.target);
+    spread_of_ = spread_left_;
+}
+
+void Machine::note_loss(Steady now) noexcept {
+    if (now - losses_since_ > config_.limits.mass_loss_window) {
+        losses_since_ = now;
+        losses_ = 0;
+    }
+    ++losses_;
+    if (losses_ * 2 < config_.target) {
+        return;
+    }
+    losses_ = 0;
+    spread_lives(config_.target);
+}
+
+// --- Counts ---
+
+int Machine::count(State state) const noexcept {
+    return count_[index(state)];
+}
+
+int Machine::live() const noexcept {
+    return count(State::opening) + count(State::ready) + count(State::in_use);
+}
+
+int Machine::total() const noexcept {
+    return live() + count(State::retiring);
+}
+
+int Machine::waiting() const noexcept {
+    return static_cast<int>(waiting_[0].size() + waiting_[1].size());
+}
+
+int Machine::bound() const noexcept {
+    return std::min(config_.target + config_.overshoot, config_.slots);
+}
+
+Counts Machine::counts() const noexcept {
+    return {.opening = count(State::opening),
+            .ready = count(State::ready),
+            .in_use = count(State::in_use),
+            .retiring = count(State::retiring),
+            .waiting = waiting(),
+            .target = config_.target,
+            .bound = bound()};
+}
+
+std::optional<Steady> Machine::oldest() const noexcept {
+    std::optional<Steady> first;
+    for (const Slot& slot : slots_) {
+        const bool open = slot.state == State::ready || slot.state == State::in_use;
+        if (open && (!first || slot.opened < *first)) {
+            first = slot.opened;
+        }
+    }
+    return first;
+}
+
+void Machine::check_beliefs() noexcept {
+    HOLDFAST_ASSERT(total() <= ceiling_);
+    ceiling_ = std::max(bound(), total());
+    HOLDFAST_ASSERT(count(State::ready) == static_cast<int>(ready_.size()));
+    HOLDFAST_ASSERT(ready_.empty() || waiting() == 0);
+    HOLDFAST_ASSERT(count(State::opening) <= config_.limits.opening_max);
+}
+
+}  // namespace holdfast::pool

@@ -1,0 +1,28 @@
+// What a pool shows of itself to the outside.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include <holdfast/base/metrics.hpp>
+#include <holdfast/pool/config.hpp>
+#include <holdfast/pool/machine.hpp>
+
+namespace holdfast::pool {
+
+// Count nothing if there is no registry.
+struct Meters {
+    Meters(Metrics* metrics, const std::string& name);
+    void publish(const Counts& counts);  // Sets the gauges that have changed.
+
+    Gauge opening, ready, in_use, retiring, target;
+    Counter opened;
+    std::array<Counter, failure_classes> open_failures;
+    std::array<Counter, reasons> closed;
+    Histogram wait_seconds;
+
+private:
+    Counts published_;
+};
+
+}  // namespace holdfast::pool

@@ -1,0 +1,507 @@
+#include "shell.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include <holdfast/base/assert.hpp>
+
+namespace holdfast::pool {
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr std::chrono::seconds log_every{1};  // Of one class of failure.
+
+template <class Enum>
+constexpr std::size_t index(Enum value) noexcept {
+    return static_cast<std::size_t>(value);
+}
+
+double seconds(nanoseconds time) {
+    return std::chrono::duration<double>(time).count();
+}
+
+FailureClass class_of(Code code) noexcept {
+    switch (code) {
+        case Code::unauthorized:
+            return FailureClass::auth;
+        case Code::exhausted:
+            return FailureClass::full;
+        case Code::unavailable:
+        case Code::deadline:
+            return FailureClass::transport;
+        default:
+            return FailureClass::other;
+    }
+}
+
+// The deadline and the token were the opening's. Told to a borrower they would lie about its own.
+Code code_for_borrower(Code code) noexcept {
+    return code == Code::deadline || code == Code::cancelled ? Code::unavailable : code;
+}
+
+// The exception in hand. It becomes a value, of which everybody who is told gets a copy.
+OpenError caught() {
+    try {
+        throw;
+    } catch (const OpenError& e) {
+        return e;
+    } catch (const Error& e) {
+        OpenError error(class_of(e.code()), e.code(), e.what(), e.where());
+        error.set_cause(e.cause());
+        return error;
+    } catch (const std::exception& e) {
+        return OpenError(FailureClass::other, Code::unavailable, e.what());
+    } catch (...) {
+        return OpenError(FailureClass::other, Code::unavailable, "an unknown exception");
+    }
+}
+
+}  // namespace
+
+// Somebody who borrows; lives on their stack. Read and written under the pool's mutex.
+struct Shell::Waiter {
+    std::stop_source wake{std::nostopstate};  // Made only when it must wait,
+    std::optional<Steady> began;              // and that was when.
+    std::optional<Lend> lent;
+    Connection* connection = nullptr;  // What was lent.
+    std::optional<Refuse> refused;
+    Counts counts;                    // When it was refused.
+    std::optional<OpenError> failed;  // The opening that had failed before that.
+
+    [[nodiscard]] bool answered() const noexcept { return lent || refused; }
+
+    // The machine forgets a waiter before its stack frame ends, so the address can be the name.
+    [[nodiscard]] WaiterId id() const noexcept { return std::bit_cast<WaiterId>(this); }
+    [[nodiscard]] static Waiter& of(WaiterId id) noexcept { return *std::bit_cast<Waiter*>(id); }
+};
+
+// Somebody who waits for the pool to come into a certain state.
+struct Shell::Watcher {
+    std::function<bool()> done;
+    std::stop_source wake;
+    bool met = false;
+};
+
+// One critical section: steps of the machine and what they bring about. Whoever has to wake up is
+// woken when the lock is free again.
+class Shell::Turn {
+public:
+    explicit Turn(Shell& shell) : shell_(shell), lock_(shell.mutex_) {}
+    ~Turn() {
+        lock_.unlock();
+        for (const std::stop_source& sleeper : wake_) {
+            sleeper.request_stop();
+        }
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+    void step(const Event& event) {
+        now_ = shell_.clock_.steady_now();
+        Actions& actions = shell_.actions_;
+        shell_.machine_.step(now_, event, actions);
+        for (std::size_t i = 0; i < actions.size(); ++i) {  // Applying one can add more.
+            const Action action = actions[i];
+            std::visit([&](const auto& what) { apply(what); }, action);
+        }
+        actions.clear();
+        follow_up();
+    }
+
+    [[nodiscard]] Steady now() const noexcept { return now_; }  // Of the latest step.
+
+private:
+    void apply(const Open& open) {
+        if (shell_.openers_.push(open.connection)) {
+            return;
+        }
+        shell_.last_open_error_.emplace(
+            FailureClass::other,
+            Code::unavailable,
+            "no thread can be started to open a connection; raise the process's limit");
+        const OpenFailed failed{.connection = open.connection, .failure = FailureClass::other};
+        shell_.machine_.step(now_, failed, shell_.actions_);
+    }
+
+    void apply(const Close& close) {
+        ++shell_.stats_.closed[index(close.reason)];
+        shell_.meters_.closed[index(close.reason)].add();
+        Held& held = shell_.held_[close.connection.slot];
+        held.reason = close.reason;
+        if (shell_.closers_.push(close.connection)) {
+            return;
+        }
+        unclosed_.push_back(std::move(held.connection));  // No thread: this one closes it.
+        shell_.machine_.step(now_, Closed{close.connection}, shell_.actions_);
+    }
+
+    void apply(const Lend& lend) {
+        ++shell_.stats_.lent;
+        Waiter& waiter = Waiter::of(lend.waiter);
+        waiter.lent = lend;
+        waiter.connection = shell_.held_[lend.connection.slot].connection.get();
+        wake(waiter);
+    }
+
+    void apply(const Refuse& refuse) {
+        if (refuse.why == Refusal::timeout) {
+            ++shell_.stats_.timed_out;
+        }
+        Waiter& waiter = Waiter::of(refuse.waiter);
+        waiter.refused = refuse;
+        waiter.counts = shell_.machine_.counts();
+        if (refuse.last_failure) {
+            waiter.failed = shell_.last_open_error_;
+        }
+        wake(waiter);
+    }
+
+    void wake(const Waiter& waiter) {
+        if (waiter.wake.stop_possible()) {
+            wake_.push_back(waiter.wake);
+        }
+    }
+
+    void follow_up() {
+        shell_.meters_.publish(shell_.machine_.counts());
+        if (shell_.machine_.next_wake() < shell_.keeper_until_) {
+            shell_.keeper_until_ = shell_.machine_.next_wake();
+            wake_.push_back(shell_.keeper_wake_);
+        }
+        for (Watcher* watcher : shell_.watchers_) {
+            if (watcher->met || !watcher->done()) {
+                continue;
+            }
+            watcher->met = true;
+            wake_.push_back(watcher->wake);
+        }
+    }
+
+    Shell& shell_;
+    std::unique_lock<std::mutex> lock_;
+    Steady now_{};
+    std::vector<std::stop_source> wake_;
+    std::vector<std::unique_ptr<Connection>> unclosed_;
+};
+
+Shell::Shell(const Config& config,
+             Opener& opener,
+             const Clock& clock,
+             Metrics* metrics,
+             Logger& logger,
+             std::string name,
+             std::uint64_t seed)
+    : config_(config),
+      opener_(opener),
+      clock_(clock),
+      logger_(logger),
+      name_(std::move(name)),
+      machine_(config, seed),
+      meters_(metrics, name_),
+      openers_(config.limits.opening_max,
+               [this](ConnectionId id, const std::stop_token& stop) { open(id, stop); }),
+      closers_(config.limits.closers_max,
+               [this](ConnectionId id, const std::stop_token&) { close(id); }),
+      keeper_([this](const std::stop_token& stop) { keep(stop); }) {}
+
+// --- Borrowing ---
+
+Shell::Lent Shell::acquire(Deadline deadline, const std::stop_token& stop, Lane lane) {
+    Waiter waiter;
+    const Borrow what{.waiter = waiter.id(), .deadline = deadline.when(), .lane = lane};
+    const auto lent = borrow(waiter, what, stop);
+    if (waiter.began) {
+        note_wait(clock_.steady_now() - *waiter.began);
+    }
+    if (!lent) {
+        throw refusal(waiter);
+    }
+    return *lent;
+}
+
+std::optional<Shell::Lent> Shell::try_acquire() {
+    Waiter waiter;
+    return borrow(waiter, Borrow{.waiter = waiter.id(), .deadline = Steady::min()}, {});
+}
+
+// Empty if the waiter was refused, or neither lent nor refused because the token fired.
+std::optional<Shell::Lent> Shell::borrow(Waiter& waiter, Borrow what, const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+        bool wait = false;
+        {
+            Turn turn(*this);
+            if (waiter.lent) {  // It is dead. Others behind us must not get ahead by that.
+                turn.step(GiveBack{.connection = waiter.lent->connection, .bad = Reason::dead});
+                waiter.lent.reset();
+                what.first = true;
+            }
+            turn.step(what);
+            wait = !waiter.answered();
+            if (wait) {
+                waiter.wake = std::stop_source{};
+                waiter.began = waiter.began.value_or(turn.now());
+            }
+        }
+        if (wait) {
+            wait_in_line(waiter, Deadline::at(what.deadline), stop);
+        }
+        if (!waiter.lent) {
+            return std::nullopt;
+        }
+        if (waiter.lent->idle < config_.check_after || waiter.connection->usable()) {
+            return Lent{.id = waiter.lent->connection, .connection = waiter.connection};
+        }
+    }
+    if (waiter.lent) {
+        give_back(waiter.lent->connection, Reason::dead);
+    }
+    return std::nullopt;
+}
+
+// Afterwards the machine does not know the waiter any more.
+void Shell::wait_in_line(Waiter& waiter, Deadline deadline, const std::stop_token& stop) {
+    for (;;) {
+        sleep(deadline, stop, waiter.wake);
+        Turn turn(*this);
+        if (!waiter.answered()) {
+            turn.step(Tick{});
+        }  // Refuses us if it was the deadline.
+        if (!waiter.answered() && !stop.stop_requested()) {
+            continue;
+        }
+        if (!waiter.answered()) {
+            turn.step(Cancel{waiter.id()});
+        }
+        waiter.wake = std::stop_source{std::nostopstate};
+        return;
+    }
+}
+
+void Shell::note_wait(nanoseconds time) {
+    const std::lock_guard lock(mutex_);
+    ++stats_.waited;
+    meters_.wait_seconds.observe(seconds(time));
+}
+
+Error Shell::refusal(const Waiter& waiter) const {
+    const auto cause = waiter.failed ? std::make_exception_ptr(*waiter.failed) : nullptr;
+    const auto failure = [&](Code code, std::string message) {
+        Error error(code, Outcome::not_applied, std::move(message));
+        error.set_cause(cause);
+        return error;
+    };
+    if (!waiter.refused) {
+        return failure(Code::cancelled,
+                       fmt::format("waiting for a connection to {} was cancelled", name_));
+    }
+    switch (waiter.refused->why) {
+        case Refusal::shutdown:
+            return failure(Code::unavailable,
+                           fmt::format("the pool of connections to {} is stopped; open the "
+                                       "database again",
+                                       name_));
+        case Refusal::unavailable:
+            return failure(
+                waiter.failed ? code_for_borrower(waiter.failed->code()) : Code::unavailable,
+                fmt::format("no connection to {}: {}", name_, describe(cause)));
+        case Refusal::timeout:
+            break;
+    }
+    const Counts& counts = waiter.counts;
+    std::string why = "give connections back sooner or make the pool larger";
+    if (cause) {
+        why = fmt::format("the last attempt to open one failed: {}", describe(cause));
+    } else if (counts.in_use < counts.target) {
+        why = "the server is slow to accept connections; look after it or wait longer";
+    }
+    const nanoseconds waited = waiter.began ? clock_.steady_now() - *waiter.began : nanoseconds{0};
+    return failure(Code::deadline,
+                   fmt::format("no connection to {} within {:.3g} s ({} of {} in use, {} being "
+                               "opened, {} more waiting); {}",
+                               name_,
+                               seconds(waited),
+                               counts.in_use,
+                               counts.target,
+                               counts.opening,
+                               counts.waiting,
+                               why));
+}
+
+void Shell::give_back(ConnectionId id, std::optional<Reason> bad) {
+    std::unique_ptr<Connection> last;  // Closed after the lock is free.
+    Turn turn(*this);
+    if (abandoned_) {
+        last = std::move(held_[id.slot].connection);
+    } else {
+        turn.step(GiveBack{.connection = id, .bad = bad});
+    }
+}
+
+// --- Background ---
+
+void Shell::open(ConnectionId id, const std::stop_token& stop) {
+    std::unique_ptr<Connection> connection;
+    try {
+        if (stop.stop_requested()) {
+            throw Error(Code::cancelled, Outcome::not_applied, "the pool is being stopped");
+        }
+        const auto deadline = Deadline::at(clock_.steady_now() + config_.limits.open_timeout);
+        connection = opener_.open(deadline, stop);
+        HOLDFAST_ASSERT(connection != nullptr);
+    } catch (...) {
+        return open_failed(id, caught());
+    }
+    Turn turn(*this);
+    if (held_.size() <= id.slot) {
+        held_.resize(id.slot + 1);
+    }
+    held_[id.slot] = {.connection = std::move(connection), .opened = clock_.steady_now()};
+    last_open_error_.reset();
+    ++stats_.opened;
+    meters_.opened.add();
+    turn.step(Opened{id});
+}
+
+void Shell::open_failed(ConnectionId id, const OpenError& error) {
+    const std::size_t number = index(error.failure());
+    {
+        Turn turn(*this);
+        last_open_error_ = error;
+        turn.step(OpenFailed{.connection = id, .failure = error.failure()});
+        if (machine_.stopped()) {
+            return;
+        }  // It was us who made it fail.
+        ++stats_.open_failures[number];
+        meters_.open_failures[number].add();
+        if (turn.now() - logged_[number] < log_every) {
+            return;
+        }
+        logged_[number] = turn.now();
+    }
+    logger_.warn("open.failed",
+                 {{"db", name_}, {"class", to_string(error.failure())}, {"error", error.what()}});
+}
+
+void Shell::close(ConnectionId id) {
+    Held held;
+    {
+        const std::lock_guard lock(mutex_);
+        held = std::move(held_[id.slot]);
+    }
+    held.connection.reset();
+    logger_.debug("conn.retired",
+                  {{"db", name_},
+                   {"reason", to_string(held.reason)},
+                   {"age_seconds", seconds(clock_.steady_now() - held.opened)}});
+    Turn turn(*this);
+    turn.step(Closed{id});
+}
+
+// Ticks whenever the machine wants it.
+void Shell::keep(const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+        std::stop_source wake;
+        Steady until;
+        {
+            Turn turn(*this);
+            turn.step(Tick{});
+            until = std::min(machine_.next_wake(), turn.now() + config_.limits.nap_max);
+            keeper_wake_ = wake;
+            keeper_until_ = until;
+        }
+        sleep(Deadline::at(until), stop, std::move(wake));
+    }
+}
+
+// --- The whole pool ---
+
+bool Shell::wait_ready(int n, Deadline deadline, const std::stop_token& stop) {
+    bool reached = false;
+    const auto done = [&] {
+        const Counts counts = machine_.counts();
+        reached = reached || counts.ready + counts.in_use >= n;
+        return reached || machine_.stopped();
+    };
+    return wait_for(done, deadline, stop) && reached;
+}
+
+Stats Shell::stats() const {
+    const std::lock_guard lock(mutex_);
+    Stats stats = stats_;
+    stats.now = machine_.counts();
+    if (const auto oldest = machine_.oldest()) {
+        stats.oldest_age = clock_.steady_now() - *oldest;
+    }
+    return stats;
+}
+
+void Shell::resize(int target) {
+    Config wanted = config_;
+    wanted.target = target;
+    check(wanted);
+    Turn turn(*this);
+    turn.step(Resize{target});
+}
+
+void Shell::stop(Deadline deadline) {
+    bool repeated = false;
+    {
+        Turn turn(*this);
+        repeated = machine_.stopped();
+        turn.step(Stop{});
+    }
+    openers_.request_stop();
+    const auto all_closed = [&] { return machine_.counts().total() == 0; };
+    const bool complete = wait_for(all_closed, deadline, {});
+    int abandoned = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        if (!complete) {
+            stats_.abandoned = machine_.counts().in_use;
+        }
+        abandoned = stats_.abandoned;
+    }
+    if (!repeated) {
+        logger_.info("pool.stopped", {{"db", name_}, {"abandoned", abandoned}});
+    }
+}
+
+void Shell::abandon() {
+    stop(Deadline::at(clock_.steady_now()));
+    keeper_.request_stop();
+    keeper_.join();
+    openers_.join();  // First: what they still open is handed to the closers.
+    {
+        const std::lock_guard lock(mutex_);
+        abandoned_ = true;
+    }
+    closers_.join();
+}
+
+void Shell::sleep(Deadline deadline, const std::stop_token& stop, std::stop_source wake) const {
+    const std::stop_callback pass_on(stop, [&] { wake.request_stop(); });
+    // Why it ended does not matter: the caller looks at what has become of it.
+    static_cast<void>(clock_.sleep_until(deadline.when(), wake.get_token()));
+}
+
+// Requires: `done` only looks at what the mutex guards.
+bool Shell::wait_for(std::function<bool()> done, Deadline deadline, const std::stop_token& stop) {
+    Watcher watcher{.done = std::move(done), .wake = {}};
+    {
+        const std::lock_guard lock(mutex_);
+        if (watcher.done()) {
+            return true;
+        }
+        watchers_.push_back(&watcher);
+    }
+    sleep(deadline, stop, watcher.wake);
+    const std::lock_guard lock(mutex_);
+    std::erase(watchers_, &watcher);
+    return watcher.met;
+}
+
+}  // namespace holdfast::pool

@@ -1,0 +1,106 @@
+// What stands behind Pool and Loan: the machine under one mutex, the connections, the threads.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "meters.hpp"
+#include "workers.hpp"
+
+#include <holdfast/pool/machine.hpp>
+#include <holdfast/pool/pool.hpp>
+
+namespace holdfast::pool {
+
+// Safe to share between threads. A waiting thread sleeps by the pool's clock until its deadline,
+// and a stop source of its own cuts the sleep short: so only the one who is served wakes up, and
+// tests move time by hand.
+class Shell {
+public:
+    Shell(const Config& config,
+          Opener& opener,
+          const Clock& clock,
+          Metrics* metrics,
+          Logger& logger,
+          std::string name,
+          std::uint64_t seed);
+
+    struct Lent {
+        ConnectionId id;
+        Connection* connection = nullptr;
+    };
+    [[nodiscard]] Lent acquire(Deadline deadline, const std::stop_token& stop, Lane lane);
+    [[nodiscard]] std::optional<Lent> try_acquire();
+    void give_back(ConnectionId id, std::optional<Reason> bad);
+
+    [[nodiscard]] bool wait_ready(int n, Deadline deadline, const std::stop_token& stop);
+    [[nodiscard]] Stats stats() const;
+    void resize(int target);
+    void stop(Deadline deadline);
+
+    // The pool goes away: ends all threads. What is still lent is closed where its loan ends, and
+    // nothing the pool refers to is touched any more.
+    void abandon();
+
+private:
+    class Turn;
+    struct Waiter;
+    struct Watcher;
+
+    struct Held {
+        std::unique_ptr<Connection> connection;
+        Steady opened{};
+        Reason reason = Reason::bad;  // Why it is being closed.
+    };
+
+    [[nodiscard]] std::optional<Lent> borrow(Waiter& waiter,
+                                             Borrow what,
+                                             const std::stop_token& stop);
+    void wait_in_line(Waiter& waiter, Deadline deadline, const std::stop_token& stop);
+    void note_wait(std::chrono::nanoseconds time);
+    [[nodiscard]] Error refusal(const Waiter& waiter) const;
+
+    void open(ConnectionId id, const std::stop_token& stop);
+    void open_failed(ConnectionId id, const OpenError& error);
+    void close(ConnectionId id);
+    void keep(const std::stop_token& stop);
+
+    void sleep(Deadline deadline, const std::stop_token& stop, std::stop_source wake) const;
+    [[nodiscard]] bool wait_for(std::function<bool()> done,
+                                Deadline deadline,
+                                const std::stop_token& stop);
+
+    const Config config_;
+    Opener& opener_;
+    const Clock& clock_;
+    Logger& logger_;
+    const std::string name_;
+
+    mutable std::mutex mutex_;  // Guards all below, up to the threads.
+    Machine machine_;
+    Meters meters_;
+    Actions actions_;
+    Stats stats_;
+    std::vector<Held> held_;                        // By slot.
+    std::optional<OpenError> last_open_error_;      // Empty after a success.
+    std::array<Steady, failure_classes> logged_{};  // When a failure of the class was last logged.
+    std::vector<Watcher*> watchers_;
+    std::stop_source keeper_wake_;
+    Steady keeper_until_ = Steady::max();
+    bool abandoned_ = false;
+
+    Workers openers_;
+    Workers closers_;
+    std::jthread keeper_;  // Last: it uses all of the above from its first moment.
+};
+
+}  // namespace holdfast::pool

@@ -1,0 +1,25 @@
+#include <holdfast/sql/catalogue.hpp>
+
+#include <array>
+
+#include "statements.hpp"
+
+namespace holdfast::sql {
+
+const Catalogue& catalogue() noexcept {
+    static constexpr std::array<const Statement*, 5> plain{
+        &statements::now,
+        &statements::schema_table_sqlite,
+        &statements::schema_table_postgres,
+        &statements::schema_read,
+        &statements::schema_insert,
+    };
+    static constexpr std::array<const FencedStatement*, 1> fenced{&statements::schema_advance};
+    static constexpr std::array<std::string_view, 2> tokens{"version", "step"};
+    static constexpr std::array<GuardedTable, 1> guarded{GuardedTable{"holdfast_schema", tokens}};
+    static constexpr Catalogue all{
+        .floor = "sql", .statements = plain, .fenced = fenced, .guarded = guarded};
+    return all;
+}
+
+}  // namespace holdfast::sql

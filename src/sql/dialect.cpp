@@ -1,0 +1,98 @@
+#include <holdfast/sql/dialect.hpp>
+
+#include <array>
+
+namespace holdfast::sql {
+namespace {
+
+constexpr Dialect sqlite{.product = Product::sqlite,
+                         .locks_block = true,
+                         .notifies = false,
+                         .transactional_ddl = true,
+                         .advisory_locks = false,
+                         .skip_locked = false};
+constexpr Dialect postgres{.product = Product::postgres,
+                           .locks_block = true,
+                           .notifies = true,
+                           .transactional_ddl = true,
+                           .advisory_locks = true,
+                           .skip_locked = true};
+constexpr Dialect dsql{.product = Product::dsql,
+                       .locks_block = false,
+                       .notifies = false,
+                       .transactional_ddl = false,
+                       .advisory_locks = false,
+                       .skip_locked = false};
+
+// `#` is the number of the clock's parameter. PostgreSQL's clock is read when the expression is
+// evaluated, after any lock the statement waited for; its parameter is the test's offset. SQLite's
+// clock is the process's, read after the write lock and bound whole.
+constexpr std::string_view server_clock =
+    "(CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint) + $#)";
+
+struct Hole {
+    std::string_view name;
+    std::string_view sqlite;
+    std::string_view postgres;
+    std::string_view dsql;
+};
+
+constexpr std::array holes{
+    Hole{"for_update", "", "FOR UPDATE", "FOR UPDATE"},
+    Hole{"skip_locked", "", "FOR UPDATE SKIP LOCKED", "FOR UPDATE"},
+    Hole{"now_us", "$#", server_clock, server_clock},
+    Hole{"uuid", "BLOB", "UUID", "UUID"},
+    Hole{"bytes", "BLOB", "BYTEA", "BYTEA"},
+    Hole{"timestamp", "INTEGER", "TIMESTAMPTZ", "TIMESTAMPTZ"},
+    Hole{"json", "TEXT", "JSON", "TEXT"},
+    Hole{"bool", "INTEGER", "BOOLEAN", "BOOLEAN"},
+    Hole{"bigint", "INTEGER", "BIGINT", "BIGINT"},
+    Hole{"real", "REAL", "DOUBLE PRECISION", "DOUBLE PRECISION"},
+    Hole{"strict", "STRICT", "", ""},
+    Hole{"async", "", "", "ASYNC"},
+};
+
+}  // namespace
+
+std::string_view to_string(Product product) noexcept {
+    switch (product) {
+        case Product::sqlite:
+            return "sqlite";
+        case Product::postgres:
+            return "postgres";
+        case Product::dsql:
+            return "dsql";
+    }
+    return "";
+}
+
+const Dialect& dialect_of(Product product) noexcept {
+    switch (product) {
+        case Product::postgres:
+            return postgres;
+        case Product::dsql:
+            return dsql;
+        case Product::sqlite:
+            break;
+    }
+    return sqlite;
+}
+
+std::string_view fill_hole(Product product, std::string_view name) noexcept {
+    for (const Hole& hole : holes) {
+        if (hole.name != name) {
+            continue;
+        }
+        switch (product) {
+            case Product::postgres:
+                return hole.postgres;
+            case Product::dsql:
+                return hole.dsql;
+            case Product::sqlite:
+                return hole.sqlite;
+        }
+    }
+    return {};
+}
+
+}  // namespace holdfast::sql

@@ -1,0 +1,48 @@
+// Where databases differ.
+//
+// A statement is written once, in the SQL that SQLite and PostgreSQL share. Where they differ it
+// has a named hole, `{for_update}`, which the dialect fills when the statement is prepared. Code
+// above this floor asks for capabilities, never for a product's name.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace holdfast::sql {
+
+enum class Product : std::uint8_t { sqlite, postgres, dsql };
+
+[[nodiscard]] std::string_view to_string(Product product) noexcept;
+
+struct Dialect {
+    Product product;
+
+    // False: a row lock does not wait, and conflicts show at commit (DSQL).
+    bool locks_block;
+    // True: a waiter can be woken by a committed notification.
+    bool notifies;
+    // True: DDL takes part in a transaction like any other statement.
+    bool transactional_ddl;
+    bool advisory_locks;
+    bool skip_locked;
+};
+
+[[nodiscard]] const Dialect& dialect_of(Product product) noexcept;
+
+// The holes, and what they become:
+//   {for_update}    the row lock clause; nothing on SQLite, which has one writer
+//   {skip_locked}   the same, passing over rows that somebody else has locked; nothing on SQLite,
+//                   and the plain row lock on DSQL
+//   {now_us}        the database's clock, as microseconds since 1970
+// and in migrations, types and words:
+//   {uuid} {bytes} {timestamp} {json} {bool} {bigint} {real}    column types
+//   {strict}                         the table option that makes SQLite check types
+//   {async}                          CREATE INDEX {async}: how DSQL builds indexes
+// Empty text is a legal filling; a null data pointer means there is no such hole.
+[[nodiscard]] std::string_view fill_hole(Product product, std::string_view hole) noexcept;
+
+[[nodiscard]] constexpr bool is_statement_hole(std::string_view hole) noexcept {
+    return hole == "for_update" || hole == "skip_locked" || hole == "now_us";
+}
+
+}  // namespace holdfast::sql

@@ -1,0 +1,47 @@
+// Where connections to a PostgreSQL-speaking server come from.
+//
+// Plain PostgreSQL has a fixed set of parameters. Other servers need more before each opening: a
+// fresh password, a permit, a place among the cluster's connections. They plug in here; nobody
+// above this floor sees the difference.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include <holdfast/base/clock.hpp>
+#include <holdfast/sql/dialect.hpp>
+#include <holdfast/sql/error.hpp>
+
+namespace holdfast::sql {
+
+// libpq's keywords and values: host, port, user, password, dbname, sslmode, ...
+using ConnectParams = std::map<std::string, std::string, std::less<>>;
+
+// Called from background threads, several at a time.
+class ConnectionSource {
+public:
+    virtual ~ConnectionSource() = default;
+
+    [[nodiscard]] virtual const Dialect& dialect() const noexcept = 0;
+
+    // Parameters for one physical connection that is opened next. May block until `deadline`, for
+    // a permit or a token; throws Error if none is to be had.
+    [[nodiscard]] virtual ConnectParams prepare(Deadline deadline, const std::stop_token& stop) = 0;
+
+    // What became of that opening: null if it succeeded. `prepare` and `opened` come in pairs.
+    virtual void opened(const ConnectParams& params, const DatabaseError* failure) noexcept = 0;
+
+    // One connection that had been opened is closed.
+    virtual void closed() noexcept = 0;
+};
+
+struct Url;
+
+// Makes the source for one URL of a scheme such as "dsql".
+using SourceFactory = std::function<std::unique_ptr<ConnectionSource>(const Url& url)>;
+
+}  // namespace holdfast::sql

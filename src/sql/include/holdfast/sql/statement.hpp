@@ -1,0 +1,114 @@
+// Statements, as constants.
+//
+// A statement's text is known when the program is compiled, so it cannot be glued together from
+// pieces at run time, and an unknown hole does not compile. Every floor lists its statements in a
+// catalogue; tests read the catalogues and check each statement against the rules.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <holdfast/sql/dialect.hpp>
+#include <holdfast/sql/value.hpp>
+
+namespace holdfast::sql {
+
+namespace detail {
+
+// Does not compile when called in a constant expression; the name is the message.
+inline void statement_needs_a_name_and_a_text() {}
+inline void statement_has_an_unknown_hole() {}
+
+constexpr void check_statement(std::string_view name, std::string_view text) {
+    if (name.empty() || text.empty()) {
+        statement_needs_a_name_and_a_text();
+    }
+    for (std::size_t at = text.find('{'); at != std::string_view::npos;
+         at = text.find('{', at + 1)) {
+        const std::size_t end = text.find('}', at);
+        if (end == std::string_view::npos ||
+            !is_statement_hole(text.substr(at + 1, end - at - 1))) {
+            statement_has_an_unknown_hole();
+        }
+    }
+}
+
+}  // namespace detail
+
+// One statement: `constexpr Statement find{"ledger.find", "SELECT ... WHERE id = $1"};`
+class Statement {
+public:
+    consteval Statement(std::string_view name, std::string_view text) : name_(name), text_(text) {
+        detail::check_statement(name, text);
+    }
+
+    [[nodiscard]] constexpr std::string_view name() const noexcept { return name_; }
+    [[nodiscard]] constexpr std::string_view text() const noexcept { return text_; }
+
+private:
+    std::string_view name_;
+    std::string_view text_;
+};
+
+// A write that applies only while its guard holds. Its first parameters are the guard's key, then
+// come the guard's tokens, which the WHERE clause compares, then the other arguments:
+//
+//   constexpr FencedStatement save{
+//       "shard.save", "UPDATE shards SET data = $3 WHERE shard_id = $1 AND range_id = $2",
+//       "SELECT range_id FROM shards WHERE shard_id = $1"};
+//
+// `found` reads the tokens that are really there, by the guard's key; it runs only when the guard
+// was lost, to say so in the error.
+class FencedStatement {
+public:
+    consteval FencedStatement(std::string_view name, std::string_view text, std::string_view found)
+        : write_(name, text), found_(name, found) {}
+
+    [[nodiscard]] constexpr const Statement& write() const noexcept { return write_; }
+    [[nodiscard]] constexpr const Statement& found() const noexcept { return found_; }
+
+private:
+    Statement write_;
+    Statement found_;
+};
+
+// What the caller believes about one row: the row with this key still has these tokens. The tokens
+// come from whoever owns the row, never from a read just before the write.
+struct Guard {
+    std::string what;           // "shard 7", for the error.
+    std::vector<Owned> key;     // The row.
+    std::vector<Owned> tokens;  // What it must still hold.
+
+    friend bool operator==(const Guard&, const Guard&) = default;
+};
+
+// A table whose rows are only ever changed under a guard, and the columns that hold its tokens.
+struct GuardedTable {
+    std::string_view table;
+    std::span<const std::string_view> tokens;
+};
+
+// All statements of one floor.
+struct Catalogue {
+    std::string_view floor;
+    std::span<const Statement* const> statements;
+    std::span<const FencedStatement* const> fenced;
+    std::span<const GuardedTable> guarded;
+};
+
+// A statement's text with its holes filled for one dialect and its parameters in that dialect's
+// spelling.
+struct Rendered {
+    std::string name;
+    std::string text;
+    std::size_t arguments = 0;  // How many the caller brings.
+    bool reads_clock = false;   // One more parameter follows them: the clock's.
+    bool writes = false;        // It is not a plain SELECT.
+};
+
+// Requires: parameters are $1..$n without a gap. Else invalid_argument.
+[[nodiscard]] Rendered render(Product product, std::string_view name, std::string_view text);
+
+}  // namespace holdfast::sql

@@ -1,0 +1,138 @@
+// One transaction, while its body runs.
+//
+// A body may run more than once and, on SQLite, on another thread than its caller's; it must have
+// no effect outside the transaction. Statements are sent together where the database allows it:
+// `exec` is queued and its errors show at the next answer or at commit, as the error of that
+// statement.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <holdfast/sql/dialect.hpp>
+#include <holdfast/sql/error.hpp>
+#include <holdfast/sql/statement.hpp>
+#include <holdfast/sql/value.hpp>
+
+namespace holdfast::sql {
+
+class Engine;
+class Session;
+
+// A query that has been queued. `rows` waits for the answer, once.
+class Answer {
+public:
+    [[nodiscard]] Rows rows();
+
+private:
+    friend class Tx;
+    Answer(Session& session, std::size_t ticket) noexcept : session_(&session), ticket_(ticket) {}
+    Session* session_;
+    std::size_t ticket_;
+};
+
+// Lent to the body; not safe to share between threads, and useless after the body returns.
+class Tx {
+public:
+    Tx(Engine& engine, Session& session, bool read_only) noexcept
+        : engine_(engine), session_(session), read_only_(read_only) {}
+    Tx(const Tx&) = delete;
+    Tx& operator=(const Tx&) = delete;
+
+    // Queues a statement whose result nobody looks at.
+    template <class... A>
+    void exec(const Statement& statement, const A&... args) {
+        const std::array<Param, sizeof...(A)> params{Param(args)...};
+        (void)send(statement, params, Reply::discarded);
+    }
+    // Runs a statement and says how many rows it changed.
+    template <class... A>
+    [[nodiscard]] std::int64_t count(const Statement& statement, const A&... args) {
+        const std::array<Param, sizeof...(A)> params{Param(args)...};
+        return wait_count(send(statement, params, Reply::kept));
+    }
+    template <class... A>
+    [[nodiscard]] Rows query(const Statement& statement, const A&... args) {
+        return ask(statement, args...).rows();
+    }
+    // Queues a query, so that several share one round trip.
+    template <class... A>
+    [[nodiscard]] Answer ask(const Statement& statement, const A&... args) {
+        const std::array<Param, sizeof...(A)> params{Param(args)...};
+        return Answer(session_, send(statement, params, Reply::kept));
+    }
+
+    // A write under a guard: the transaction commits only if it changed exactly one row. Else
+    // everything is rolled back and ConditionFailed says what was expected and what was found.
+    template <class... A>
+    void fenced(const Guard& guard, const FencedStatement& statement, const A&... args) {
+        const std::array<Param, sizeof...(A)> params{Param(args)...};
+        send_fenced(guard, statement, params);
+    }
+    // The same, as an answer: false if the guard is lost, and then the transaction goes on.
+    template <class... A>
+    [[nodiscard]] bool try_fenced(const Guard& guard,
+                                  const FencedStatement& statement,
+                                  const A&... args) {
+        const std::array<Param, sizeof...(A)> params{Param(args)...};
+        return wait_fenced(guard, statement, params);
+    }
+    // Reads the guard's tokens with `locked_read` (a SELECT of the tokens by the key, with
+    // {for_update}) and throws ConditionFailed unless they are as expected. Writes under the same
+    // guard then need no round trip of their own to be checked: the row is locked.
+    void verify(const Guard& guard, const Statement& locked_read);
+
+    // Wakes those who wait on `channel` once this transaction has committed. A hint: it can be
+    // lost, and some databases have none, so a waiter also looks for itself from time to time.
+    void notify(std::string_view channel, std::string_view payload = {});
+
+    [[nodiscard]] const Dialect& dialect() const noexcept;
+    // The database's clock, by a round trip.
+    [[nodiscard]] Timestamp now();
+
+private:
+    friend class Engine;
+    friend class SchemaSteps;
+
+    enum class Reply : std::uint8_t { discarded, kept };
+    struct Fence {
+        std::size_t ticket;
+        Guard guard;
+        const FencedStatement* statement;
+        bool verified;  // Its row was locked and checked by this transaction.
+    };
+
+    std::size_t send(const Statement& statement, std::span<const Param> args, Reply reply);
+    std::int64_t wait_count(std::size_t ticket);
+    void send_fenced(const Guard& guard,
+                     const FencedStatement& statement,
+                     std::span<const Param> args);
+    bool wait_fenced(const Guard& guard,
+                     const FencedStatement& statement,
+                     std::span<const Param> args);
+    std::size_t send_guarded(const Guard& guard,
+                             const FencedStatement& statement,
+                             std::span<const Param> args);
+    // From here on the transaction cannot commit, even if the body swallows the exception.
+    [[noreturn]] void lose(const Guard& guard, std::string found);
+    void require_one_row(std::int64_t changed,
+                         const Guard& guard,
+                         const FencedStatement& statement);
+    // After the body: checks the fences, so that a commit may follow. Returns those whose check can
+    // travel with the commit.
+    std::vector<Fence> settle();
+
+    Engine& engine_;
+    Session& session_;
+    bool read_only_;
+    std::vector<Fence> pending_;
+    std::vector<Guard> verified_;
+    std::optional<ConditionFailed> lost_;
+    std::size_t writes_ = 0;
+};
+
+}  // namespace holdfast::sql

@@ -1,0 +1,26 @@
+// Database URLs.
+//
+//   sqlite:orders.db?create=1            a file, beside the working directory
+//   sqlite::memory:                      a database that dies with its handle
+//   postgres://user@host:5432/orders     a server; libpq's own parameters are allowed after `?`
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace holdfast::sql {
+
+struct Url {
+    std::string scheme;  // "sqlite", "postgres", "dsql"
+    std::string rest;    // What follows the scheme and its colon, without options.
+    std::map<std::string, std::string, std::less<>> options;  // Percent-decoded.
+
+    // Without password, for messages.
+    [[nodiscard]] std::string printable() const;
+};
+
+// Refuses what has no scheme, a bad percent escape, or an option twice.
+[[nodiscard]] Url parse_url(std::string_view text);
+
+}  // namespace holdfast::sql

@@ -1,0 +1,313 @@
+#include "postgres/connection.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <holdfast/base/assert.hpp>
+
+namespace holdfast::sql::postgres {
+namespace {
+
+std::string one_line(std::string_view text) {
+    std::string line(text);
+    std::replace(line.begin(), line.end(), '\n', ' ');
+    while (!line.empty() && (line.back() == ' ' || line.back() == '.')) {
+        line.pop_back();
+    }
+    return line;
+}
+
+std::string_view field(const PGresult* result, int code) {
+    const char* const text = PQresultErrorField(result, code);
+    return text == nullptr ? std::string_view{} : std::string_view{text};
+}
+
+// What a person can do about it.
+std::string_view cure(std::string_view state) {
+    if (state == "42P01" || state == "42703") {
+        return "; apply the schema with `holdfast schema apply`";
+    }
+    if (state == "42501") {
+        return "; grant the user the right it needs";
+    }
+    if (state == "53300") {
+        return "; raise max_connections or use a smaller pool";
+    }
+    if (state == "57014") {
+        return "; give it more time or make it smaller";
+    }
+    if (state == "55P03") {
+        return "; another transaction holds the row, try again later";
+    }
+    return "";
+}
+
+// libpq has no field for the SQLSTATE of a failed opening. With verbose errors the text has a fixed
+// place for it, "FATAL:  28P01: ...", whatever the server's language. Empty if no server spoke.
+SqlState state_of_opening(std::string_view message) {
+    constexpr std::string_view before = ":  ";
+    for (std::size_t at = message.find(before); at != std::string_view::npos;
+         at = message.find(before, at + 1)) {
+        const std::string_view state = message.substr(at + before.size(), 5);
+        const bool plausible = std::all_of(state.begin(), state.end(), [](char c) {
+            return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z');
+        });
+        if (plausible && message.substr(at + before.size() + 5, 2) == ": ") {
+            return SqlState{state};
+        }
+    }
+    return {};
+}
+
+pool::FailureClass failure_class(SqlState state) {
+    if (state == SqlState{"53300"}) {
+        return pool::FailureClass::full;
+    }
+    if (state == SqlState{"53400"}) {
+        return pool::FailureClass::rate_limited;
+    }
+    if (state.category() == "28") {
+        return pool::FailureClass::auth;
+    }
+    if (state.empty() || classify(state) == ErrorClass::connection_lost) {
+        return pool::FailureClass::transport;
+    }
+    return pool::FailureClass::other;
+}
+
+std::string_view opening_cure(SqlState state) {
+    if (state.category() == "28") {
+        return "correct the user or the password in the database URL";
+    }
+    if (state == SqlState{"3D000"}) {
+        return "create the database or correct its name in the URL";
+    }
+    if (state == SqlState{"53300"}) {
+        return "raise max_connections or use a smaller pool";
+    }
+    return "check that the server runs and that the database URL names it";
+}
+
+// The error as a database's, so that it carries its SQLSTATE.
+DatabaseError opening_failed(PGconn* raw, std::string_view stage) {
+    const std::string_view whole = PQerrorMessage(raw);
+    const SqlState state = state_of_opening(whole);
+    std::string message = one_line(whole.substr(0, whole.find('\n')));
+    if (!state.empty()) {
+        const std::string code = fmt::format("{}: ", state.text());
+        const std::size_t at = message.find(code);
+        if (at != std::string::npos) {
+            message.erase(at, code.size());
+        }
+    }
+    const std::string text =
+        fmt::format("{}, at stage {}; {}", message, stage, opening_cure(state));
+    if (state.empty()) {
+        return ConnectionLost(Outcome::not_applied, text);
+    }
+    return {state, Outcome::not_applied, text};
+}
+
+std::string_view stage_of(ConnStatusType status) {
+    switch (status) {
+        case CONNECTION_NEEDED:
+        case CONNECTION_STARTED:
+            return "tcp";
+        case CONNECTION_SSL_STARTUP:
+            return "tls";
+        case CONNECTION_MADE:
+        case CONNECTION_AWAITING_RESPONSE:
+        case CONNECTION_AUTH_OK:
+            return "auth";
+        default:
+            return "init";
+    }
+}
+
+}  // namespace
+
+StopSignal::StopSignal() : descriptor_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    if (descriptor_ < 0) {
+        throw Error(Code::unavailable,
+                    Outcome::not_applied,
+                    "the process has no file descriptor left; raise its limit (ulimit -n)");
+    }
+}
+
+StopSignal::~StopSignal() {
+    close(descriptor_);
+}
+
+void StopSignal::raise() const noexcept {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = write(descriptor_, &one, sizeof one);
+}
+
+void StopSignal::reset() const noexcept {
+    std::uint64_t count = 0;
+    [[maybe_unused]] const auto got = read(descriptor_, &count, sizeof count);
+}
+
+Wait wait_for_socket(int descriptor, bool writing, Deadline deadline, const StopSignal& signal) {
+    for (;;) {
+        const short events = static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN);
+        std::array<pollfd, 2> watched{
+            {{.fd = descriptor, .events = events, .revents = 0},
+             {.fd = signal.descriptor(), .events = POLLIN, .revents = 0}}};
+        constexpr std::chrono::milliseconds longest =
+            std::chrono::hours{1};  // Then it looks again.
+        const auto left =
+            std::min(std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()), longest);
+        const int ready = poll(watched.data(), watched.size(), static_cast<int>(left.count()));
+        if (ready < 0 && errno != EINTR) {
+            throw std::system_error(errno, std::generic_category(), "poll");
+        }
+        if (watched[0].revents != 0) {
+            return Wait::ready;
+        }
+        if (watched[1].revents != 0) {
+            return Wait::stopped;
+        }
+        if (ready == 0 && deadline.passed()) {
+            return Wait::deadline;
+        }
+    }
+}
+
+Connection::Connection(PGconn* raw, std::function<void()> on_close)
+    : raw_(raw), on_close_(std::move(on_close)) {}
+
+Connection::~Connection() {
+    PQfinish(raw_);
+    if (on_close_) {
+        on_close_();
+    }
+}
+
+std::unique_ptr<Connection> Connection::open(const ConnectParams& params,
+                                             Deadline deadline,
+                                             const std::stop_token& stop,
+                                             std::function<void()> on_close) {
+    std::vector<const char*> keywords;
+    std::vector<const char*> values;
+    for (const auto& [keyword, value] : params) {
+        keywords.push_back(keyword.c_str());
+        values.push_back(value.c_str());
+    }
+    keywords.push_back(nullptr);
+    values.push_back(nullptr);
+    PGconn* const raw = PQconnectStartParams(keywords.data(), values.data(), 0);
+    if (raw == nullptr) {
+        throw std::bad_alloc();
+    }
+    PQsetErrorVerbosity(raw, PQERRORS_VERBOSE);
+    // From here on the object closes the connection, but only an opening that succeeds is reported.
+    std::unique_ptr<Connection> connection(new Connection(raw, nullptr));
+    const std::stop_callback raise(stop, [&] { connection->signal_.raise(); });
+
+    PostgresPollingStatusType next = PGRES_POLLING_WRITING;
+    std::string_view stage = "resolve";
+    while (PQstatus(raw) != CONNECTION_BAD && next != PGRES_POLLING_OK) {
+        stage = stage_of(PQstatus(raw));
+        const Wait wait = wait_for_socket(
+            PQsocket(raw), next == PGRES_POLLING_WRITING, deadline, connection->signal_);
+        if (wait != Wait::ready) {
+            throw ConnectionLost(
+                Outcome::not_applied,
+                fmt::format("opening a connection {} at stage {}; check that the server answers",
+                            wait == Wait::stopped ? "was stopped" : "took too long",
+                            stage));
+        }
+        next = PQconnectPoll(raw);
+        if (next == PGRES_POLLING_FAILED) {
+            break;
+        }
+    }
+    if (PQstatus(raw) != CONNECTION_OK) {
+        throw opening_failed(raw, stage);
+    }
+    PQsetnonblocking(raw, 1);
+    PQenterPipelineMode(raw);
+    PQsetNoticeProcessor(raw, [](void*, const char*) {}, nullptr);
+    connection->signal_.reset();
+    connection->on_close_ = std::move(on_close);
+    return connection;
+}
+
+bool Connection::usable() noexcept {
+    if (PQstatus(raw_) != CONNECTION_OK) {
+        return false;
+    }
+    pollfd watched{.fd = PQsocket(raw_), .events = POLLIN, .revents = 0};
+    // Nobody has asked anything, so anything to read is the server's farewell, or an idle notice.
+    if (poll(&watched, 1, 0) == 0) {
+        return true;
+    }
+    return PQconsumeInput(raw_) == 1 && PQstatus(raw_) == CONNECTION_OK &&
+           poll(&watched, 1, 0) == 0 && PQisBusy(raw_) == 0;
+}
+
+Connection::Prepared& Connection::prepared(const Rendered* statement, std::span<const Param> args) {
+    auto& variants = prepared_[statement];
+    const std::vector<Oid> types = types_of(args);
+    for (const auto& variant : variants) {
+        if (variant->types == types) {
+            return *variant;
+        }
+    }
+    variants.push_back(std::make_unique<Prepared>(
+        Prepared{.name = fmt::format("h{}", ++names_), .types = types, .ready = false}));
+    return *variants.back();
+}
+
+pool::OpenError to_open_error(const DatabaseError& error) {
+    pool::OpenError failed(failure_class(error.state()), error.code(), error.what());
+    failed.set_cause(std::make_exception_ptr(error));
+    return failed;
+}
+
+DatabaseError server_error(const PGresult* result,
+                           const Dialect& dialect,
+                           const std::string& where,
+                           bool at_commit) {
+    const std::string_view text = field(result, PG_DIAG_SQLSTATE);
+    const SqlState state{text};
+    const std::string_view primary = field(result, PG_DIAG_MESSAGE_PRIMARY);
+    std::string message =
+        fmt::format("{} failed: {} (SQLSTATE {}){}",
+                    where,
+                    one_line(primary.empty() ? PQresultErrorMessage(result) : primary),
+                    text,
+                    cure(text));
+    ErrorClass error_class = classify(state);
+    Outcome outcome = Outcome::not_applied;
+    if (dialect.product == Product::dsql && text == "XX000") {
+        // An internal error of that service says nothing about a commit; before it, nothing is
+        // applied.
+        if (at_commit) {
+            outcome = Outcome::unknown;
+        } else {
+            error_class = ErrorClass::retryable;
+        }
+    }
+    if (error_class == ErrorClass::connection_lost && at_commit) {
+        outcome = Outcome::unknown;
+    }
+    DatabaseError error(error_class, state, outcome, std::move(message));
+    for (const std::string_view annotation : {"OC000", "OC001"}) {
+        if (error_class == ErrorClass::retryable &&
+            primary.find(annotation) != std::string_view::npos) {
+            error.set_annotation(std::string(annotation));
+        }
+    }
+    return error;
+}
+
+}  // namespace holdfast::sql::postgres

@@ -1,0 +1,205 @@
+#include "postgres/listener.hpp"
+
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+namespace holdfast::sql::postgres {
+namespace {
+
+constexpr std::chrono::seconds open_patience{10};
+constexpr std::chrono::seconds answer_patience{10};
+constexpr std::chrono::seconds subscribe_patience{5};
+constexpr std::chrono::minutes nap{1};  // Between looks at a silent socket.
+constexpr std::chrono::milliseconds reconnect_first{100};
+constexpr std::chrono::milliseconds reconnect_most{5000};
+
+// Runs one command outside of any transaction and waits for its end.
+void command(Connection& connection, const std::string& text) {
+    PGconn* const raw = connection.raw();
+    const Deadline deadline = Deadline::after(answer_patience);
+    const auto broken = [] {
+        return ConnectionLost(Outcome::not_applied, "the listener's connection was lost");
+    };
+    if (PQsendQueryParams(raw, text.c_str(), 0, nullptr, nullptr, nullptr, nullptr, 0) == 0 ||
+        PQpipelineSync(raw) == 0 || PQflush(raw) < 0) {
+        throw broken();
+    }
+    for (bool synced = false; !synced;) {
+        while (PQisBusy(raw) != 0) {
+            const Wait wait = wait_for_socket(
+                PQsocket(raw), PQflush(raw) > 0, deadline, connection.stop_signal());
+            if (wait != Wait::ready || PQconsumeInput(raw) == 0) {
+                throw broken();
+            }
+        }
+        const ResultPtr result(PQgetResult(raw));
+        if (result == nullptr) {
+            continue;
+        }
+        const ExecStatusType status = PQresultStatus(result.get());
+        if (status == PGRES_FATAL_ERROR) {
+            throw broken();
+        }
+        synced = status == PGRES_PIPELINE_SYNC;
+    }
+}
+
+std::string quoted(std::string_view name) {
+    std::string text = "\"";
+    for (const char c : name) {
+        text += c == '"' ? std::string("\"\"") : std::string(1, c);
+    }
+    return text + "\"";
+}
+
+}  // namespace
+
+class Listener::Handle final : public Subscription {
+public:
+    Handle(Listener& listener, std::list<Entry>::iterator entry)
+        : listener_(listener), entry_(entry) {}
+    ~Handle() override { listener_.remove(entry_); }
+
+private:
+    Listener& listener_;
+    std::list<Entry>::iterator entry_;
+};
+
+Listener::Listener(Open open, Logger& logger) : open_(std::move(open)), logger_(logger) {}
+
+Listener::~Listener() {
+    stop();
+}
+
+void Listener::stop() {
+    std::jthread thread;
+    {
+        const std::lock_guard lock(mutex_);
+        stopped_ = true;
+        thread = std::move(thread_);
+    }
+    thread.request_stop();
+    signal_.raise();
+}
+
+std::unique_ptr<Subscription> Listener::subscribe(std::string_view channel,
+                                                  std::function<void(std::string_view)> wake) {
+    std::unique_lock lock(mutex_);
+    if (stopped_) {
+        throw Error(Code::unavailable, Outcome::not_applied, "the database is closed");
+    }
+    const auto entry =
+        entries_.insert(entries_.end(), Entry{std::string(channel), std::move(wake), false});
+    if (!thread_.joinable()) {
+        thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
+    }
+    signal_.raise();
+    changed_.wait_for(lock, subscribe_patience, [&] { return entry->listening; });
+    return std::make_unique<Handle>(*this, entry);
+}
+
+void Listener::remove(std::list<Entry>::iterator entry) {
+    const std::lock_guard running(calling_);
+    const std::lock_guard lock(mutex_);
+    entries_.erase(entry);
+}
+
+void Listener::work(const std::stop_token& stop) {
+    std::chrono::milliseconds pause = reconnect_first;
+    bool first = true;
+    while (!stop.stop_requested()) {
+        try {
+            const auto connection = open_(Deadline::after(open_patience), stop);
+            const std::stop_callback raise(stop, [&] { connection->stop_signal().raise(); });
+            pause = reconnect_first;
+            listen_to_new(*connection);
+            if (!std::exchange(first, false)) {
+                wake_everybody();
+            }
+            serve(*connection, stop);
+        } catch (const Error& error) {
+            if (stop.stop_requested()) {
+                return;
+            }
+            logger_.warn("listener lost its connection", {{"message", error.what()}});
+        }
+        {
+            const std::lock_guard lock(mutex_);
+            for (Entry& entry : entries_) {
+                entry.listening = false;
+            }
+        }
+        if (!system_clock().sleep_until(std::chrono::steady_clock::now() + pause, stop)) {
+            return;
+        }
+        pause = std::min(pause * 2, reconnect_most);
+    }
+}
+
+void Listener::serve(Connection& connection, const std::stop_token& stop) {
+    PGconn* const raw = connection.raw();
+    while (!stop.stop_requested()) {
+        dispatch(connection);
+        const Wait wait = wait_for_socket(PQsocket(raw), false, Deadline::after(nap), signal_);
+        if (wait == Wait::stopped) {
+            signal_.reset();
+            listen_to_new(connection);
+        } else if (wait == Wait::ready && PQconsumeInput(raw) == 0) {
+            throw ConnectionLost(Outcome::not_applied,
+                                 "the server closed the listener's connection");
+        }
+    }
+}
+
+void Listener::listen_to_new(Connection& connection) {
+    std::vector<std::string> channels;
+    {
+        const std::lock_guard lock(mutex_);
+        for (const Entry& entry : entries_) {
+            if (!entry.listening) {
+                channels.push_back(entry.channel);
+            }
+        }
+    }
+    for (const std::string& channel : channels) {
+        command(connection, "LISTEN " + quoted(channel));
+        const std::lock_guard lock(mutex_);
+        for (Entry& entry : entries_) {
+            if (entry.channel == channel) {
+                entry.listening = true;
+            }
+        }
+        changed_.notify_all();
+    }
+}
+
+void Listener::dispatch(Connection& connection) {
+    while (PGnotify* const notice = PQnotifies(connection.raw())) {
+        wake(notice->relname, notice->extra);
+        PQfreemem(notice);
+    }
+}
+
+void Listener::wake(std::string_view channel, std::string_view payload) {
+    const std::lock_guard running(calling_);
+    std::vector<std::function<void(std::string_view)>> calls;
+    {
+        const std::lock_guard lock(mutex_);
+        for (const Entry& entry : entries_) {
+            if (channel.empty() || entry.channel == channel) {
+                calls.push_back(entry.wake);
+            }
+        }
+    }
+    for (const auto& call : calls) {
+        call(payload);
+    }
+}
+
+void Listener::wake_everybody() {
+    wake({}, {});
+}
+
+}  // namespace holdfast::sql::postgres

@@ -1,0 +1,313 @@
+#include "postgres/postgres_driver.hpp"
+
+#include <charconv>
+#include <mutex>
+
+#include "postgres/canceller.hpp"
+#include "postgres/connection.hpp"
+#include "postgres/listener.hpp"
+#include "postgres/session.hpp"
+#include <fmt/core.h>
+
+#include <holdfast/base/log.hpp>
+#include <holdfast/base/units.hpp>
+#include <holdfast/pool/pool.hpp>
+
+namespace holdfast::sql {
+namespace postgres {
+namespace {
+
+constexpr std::chrono::seconds connect_patience{10};
+
+// Opens physical connections with what the source gives.
+class SourceOpener final : public pool::Opener {
+public:
+    explicit SourceOpener(std::unique_ptr<ConnectionSource> source) : source_(std::move(source)) {}
+
+    [[nodiscard]] const Dialect& dialect() const noexcept { return source_->dialect(); }
+
+    std::unique_ptr<pool::Connection> open(Deadline deadline, std::stop_token stop) override {
+        try {
+            return open_connection(deadline, stop);
+        } catch (const DatabaseError& error) {
+            throw to_open_error(error);
+        }
+    }
+
+    std::unique_ptr<Connection> open_connection(Deadline deadline, const std::stop_token& stop) {
+        const ConnectParams params = source_->prepare(deadline, stop);
+        try {
+            auto connection = Connection::open(
+                params, deadline.earlier(Deadline::after(connect_patience)), stop, [this] {
+                    source_->closed();
+                });
+            source_->opened(params, nullptr);
+            return connection;
+        } catch (const DatabaseError& error) {
+            source_->opened(params, &error);
+            throw;
+        }
+    }
+
+private:
+    std::unique_ptr<ConnectionSource> source_;
+};
+
+class PostgresDriver final : public Driver {
+public:
+    PostgresDriver(const pool::Config& config,
+                   const DatabaseOptions& options,
+                   std::unique_ptr<ConnectionSource> source)
+        : opener_(std::move(source)),
+          logger_(options.logger == nullptr ? null_logger() : *options.logger),
+          pool_(config,
+                opener_,
+                options.clock == nullptr ? system_clock() : *options.clock,
+                options.metrics,
+                logger_,
+                options.name) {
+        try {
+            (void)pool_.acquire(Deadline::after(connect_patience), {});
+        } catch (const Error& late) {
+            // Nobody set this deadline but us: what the openings failed with is the news.
+            if (late.code() == Code::deadline && late.cause()) {
+                std::rethrow_exception(late.cause());
+            }
+            throw;
+        }
+    }
+
+    [[nodiscard]] const Dialect& dialect() const noexcept override { return opener_.dialect(); }
+
+    void attempt(const AttemptOptions& options,
+                 const std::function<void(Session&)>& body) override {
+        with_session(options, PgSession::Mode::transaction, [&](PgSession& session) {
+            body(session);
+            session.commit();
+        });
+    }
+
+    Result run(const AttemptOptions& options,
+               const Call& call,
+               std::int64_t clock_offset_us) override {
+        std::vector<Param> args(call.args.begin(), call.args.end());
+        if (call.statement->reads_clock) {
+            args.emplace_back(clock_offset_us);
+        }
+        Result result;
+        with_session(options, PgSession::Mode::autocommit, [&](PgSession& session) {
+            const std::size_t ticket = session.send(Call{call.statement, args}, true);
+            session.commit();
+            result = session.take(ticket);
+        });
+        return result;
+    }
+
+    [[nodiscard]] std::unique_ptr<Subscription> subscribe(
+        std::string_view channel, std::function<void(std::string_view)> wake) override {
+        if (!dialect().notifies) {
+            return nullptr;
+        }
+        const std::lock_guard lock(mutex_);
+        if (!listener_) {
+            listener_ = std::make_unique<Listener>(
+                [this](Deadline deadline, const std::stop_token& stop) {
+                    return opener_.open_connection(deadline, stop);
+                },
+                logger_);
+        }
+        return listener_->subscribe(channel, std::move(wake));
+    }
+
+    [[nodiscard]] PoolStats pool_stats() const override {
+        const pool::Stats stats = pool_.stats();
+        PoolStats answer{.opening = stats.now.opening,
+                         .ready = stats.now.ready,
+                         .in_use = stats.now.in_use,
+                         .waiting = stats.now.waiting,
+                         .opened = static_cast<std::int64_t>(stats.opened)};
+        for (const std::uint64_t count : stats.closed) {
+            answer.closed += static_cast<std::int64_t>(count);
+        }
+        return answer;
+    }
+
+    [[nodiscard]] DriverStats driver_stats() const override {
+        return {.commits = counters_.commits.load(),
+                .statements = counters_.statements.load(),
+                .round_trips = counters_.round_trips.load()};
+    }
+
+    void stop(Deadline deadline) override {
+        {
+            const std::lock_guard lock(mutex_);
+            if (listener_) {
+                listener_->stop();
+            }
+        }
+        pool_.stop(deadline);
+    }
+
+private:
+    // Runs `use` on a connection. One that turns out to be dead before it answered, or whose
+    // statements are stale after a change of schema, is replaced once, in silence.
+    template <class Use>
+    void with_session(const AttemptOptions& options, PgSession::Mode mode, Use use) {
+        for (bool again = true;; again = false) {
+            pool::Loan loan = pool_.acquire(options.deadline, options.stop);
+            auto& connection = static_cast<Connection&>(*loan);
+            PgSession session(connection, dialect(), options, mode, canceller_, counters_);
+            try {
+                use(session);
+                if (!session.reusable()) {
+                    loan.mark_bad();
+                }
+                return;
+            } catch (const DeadOnArrival& dead) {
+                loan.mark_bad();
+                if (!again) {
+                    throw DatabaseError(dead.error);
+                }
+            } catch (const StalePlan& stale) {
+                session.rollback();
+                connection.forget_statements();
+                if (!session.reusable()) {
+                    loan.mark_bad();
+                }
+                if (!again) {
+                    throw DatabaseError(stale.error);
+                }
+            } catch (...) {
+                session.rollback();
+                if (!session.reusable()) {
+                    loan.mark_bad();
+                }
+                throw;
+            }
+        }
+    }
+
+    SourceOpener opener_;
+    Logger& logger_;
+    Canceller canceller_;
+    Counters counters_;
+    pool::Pool pool_;
+    std::mutex mutex_;
+    std::unique_ptr<Listener> listener_;
+};
+
+// The same parameters for every connection.
+class PlainSource final : public ConnectionSource {
+public:
+    explicit PlainSource(ConnectParams params) : params_(std::move(params)) {}
+
+    [[nodiscard]] const Dialect& dialect() const noexcept override {
+        return dialect_of(Product::postgres);
+    }
+    [[nodiscard]] ConnectParams prepare(Deadline, const std::stop_token&) override {
+        return params_;
+    }
+    void opened(const ConnectParams&, const DatabaseError*) noexcept override {}
+    void closed() noexcept override {}
+
+private:
+    const ConnectParams params_;
+};
+
+// libpq's own parser splits the URL; unknown options are refused in its words.
+ConnectParams libpq_params(const std::string& conninfo) {
+    char* error = nullptr;
+    PQconninfoOption* const options = PQconninfoParse(conninfo.c_str(), &error);
+    if (options == nullptr) {
+        std::string why = error == nullptr ? "out of memory" : error;
+        PQfreemem(error);
+        why.erase(why.find_last_not_of(" \n") + 1);
+        throw InvalidArgument(fmt::format(
+            "the database URL is malformed ({}); write postgres://user@host:5432/database", why));
+    }
+    ConnectParams params;
+    for (const PQconninfoOption* option = options; option->keyword != nullptr; ++option) {
+        if (option->val != nullptr) {
+            params[option->keyword] = option->val;
+        }
+    }
+    PQconninfoFree(options);
+    return params;
+}
+
+std::string percent_encoded(std::string_view text) {
+    std::string encoded;
+    for (const char c : text) {
+        encoded += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+    return encoded;
+}
+
+bool is_ours(std::string_view option) {
+    return option == "pool" || option == "statement_timeout" || option == "lock_timeout";
+}
+
+int positive(const std::string& name, const std::string& text, int most) {
+    int value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size() || value < 1 || value > most) {
+        throw InvalidArgument(fmt::format(
+            "the option {}={} of the database URL is not a number from 1 to {}", name, text, most));
+    }
+    return value;
+}
+
+void add_timeout(const Url& url, const std::string& name, ConnectParams& params) {
+    const auto option = url.options.find(name);
+    if (option == url.options.end()) {
+        return;
+    }
+    const auto limit = std::chrono::ceil<std::chrono::milliseconds>(parse_duration(option->second));
+    params["options"] += fmt::format(" -c {}={}", name, limit.count());
+}
+
+}  // namespace
+}  // namespace postgres
+
+std::unique_ptr<ConnectionSource> postgres_source(const Url& url, const DatabaseOptions& options) {
+    std::string conninfo = "postgres:" + url.rest;
+    char separator = '?';
+    for (const auto& [name, value] : url.options) {
+        if (postgres::is_ours(name)) {
+            continue;
+        }
+        conninfo += fmt::format(
+            "{}{}={}", std::exchange(separator, '&'), name, postgres::percent_encoded(value));
+    }
+    if (!url.rest.starts_with("//")) {
+        throw InvalidArgument(
+            "the database URL is malformed; write postgres://user@host:5432/database");
+    }
+    ConnectParams params = postgres::libpq_params(conninfo);
+    params.try_emplace("application_name", options.application);
+    params.try_emplace("connect_timeout", "10");
+    params.try_emplace("keepalives_idle", "30");
+    params.try_emplace("keepalives_interval", "10");
+    params.try_emplace("keepalives_count", "3");
+    params.try_emplace("tcp_user_timeout", "30000");
+    params["client_encoding"] = "UTF8";
+    postgres::add_timeout(url, "statement_timeout", params);
+    postgres::add_timeout(url, "lock_timeout", params);
+    return std::make_unique<postgres::PlainSource>(std::move(params));
+}
+
+std::unique_ptr<Driver> open_postgres(const Url& url,
+                                      const DatabaseOptions& options,
+                                      std::unique_ptr<ConnectionSource> source) {
+    constexpr int pool_max = 10'000;
+    pool::Config config;
+    config.target = options.connections;
+    const auto size = url.options.find("pool");
+    if (size != url.options.end()) {
+        config.target = postgres::positive("pool", size->second, pool_max);
+    }
+    config.fail_fast = true;
+    return std::make_unique<postgres::PostgresDriver>(config, options, std::move(source));
+}
+
+}  // namespace holdfast::sql

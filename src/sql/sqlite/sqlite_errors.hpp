@@ -1,0 +1,16 @@
+// SQLite's result codes, in the language that the rest of this floor understands.
+#pragma once
+
+#include <holdfast/sql/error.hpp>
+
+namespace holdfast::sql::sqlite {
+
+// The state that PostgreSQL gives for the same trouble. Looks for the extended code first, then for
+// the primary one; a code that nobody has met yet is XX000.
+[[nodiscard]] SqlState sql_state(int result_code) noexcept;
+
+// Whether a COMMIT that failed with this code has certainly left nothing behind. After a failed
+// write or flush of the log, nobody knows.
+[[nodiscard]] Outcome outcome_of_commit(int result_code) noexcept;
+
+}  // namespace holdfast::sql::sqlite

@@ -1,0 +1,30 @@
+// The statements of the sql floor itself.
+#pragma once
+
+#include <holdfast/sql/statement.hpp>
+
+namespace holdfast::sql::statements {
+
+inline constexpr Statement now{"sql.now", "SELECT {now_us}"};
+
+// The table of schema versions. Asked for before it is read, because on a fresh database it is
+// missing; the two databases keep their catalogues in different places.
+inline constexpr Statement schema_table_sqlite{
+    "sql.schema_table_sqlite", "SELECT count(*) FROM sqlite_schema WHERE name = 'holdfast_schema'"};
+inline constexpr Statement schema_table_postgres{
+    "sql.schema_table_postgres",
+    "SELECT count(*) FROM pg_catalog.pg_class WHERE relname = 'holdfast_schema' "
+    "AND pg_catalog.pg_table_is_visible(oid)"};
+inline constexpr Statement schema_read{"sql.schema_read",
+                                       "SELECT version, step FROM holdfast_schema WHERE part = $1"};
+inline constexpr Statement schema_insert{
+    "sql.schema_insert",
+    "INSERT INTO holdfast_schema (part, version, step) VALUES ($1, 0, 0) "
+    "ON CONFLICT (part) DO NOTHING"};
+inline constexpr FencedStatement schema_advance{
+    "sql.schema_advance",
+    "UPDATE holdfast_schema SET version = $4, step = $5 "
+    "WHERE part = $1 AND version = $2 AND step = $3",
+    "SELECT version, step FROM holdfast_schema WHERE part = $1"};
+
+}  // namespace holdfast::sql::statements

@@ -1,0 +1,141 @@
+#include <holdfast/sql/tx.hpp>
+
+#include <algorithm>
+
+#include "engine.hpp"
+#include "statements.hpp"
+#include <fmt/core.h>
+
+#include <holdfast/base/assert.hpp>
+#include <holdfast/base/error.hpp>
+
+namespace holdfast::sql {
+
+Rows Answer::rows() {
+    return session_->take(ticket_).rows;
+}
+
+std::size_t Tx::send(const Statement& statement, std::span<const Param> args, Reply reply) {
+    const Rendered& text = engine_.rendered(statement, args.size());
+    if (text.writes) {
+        if (read_only_) {
+            throw InvalidArgument(fmt::format(
+                "statement '{}' writes, but the transaction is read only; drop read_only",
+                text.name));
+        }
+        ++writes_;
+    }
+    if (!text.reads_clock) {
+        return session_.send(Call{&text, args}, reply == Reply::kept);
+    }
+    std::vector<Param> with_clock(args.begin(), args.end());
+    with_clock.emplace_back(session_.clock_parameter(engine_.clock_offset_us()));
+    return session_.send(Call{&text, with_clock}, reply == Reply::kept);
+}
+
+std::int64_t Tx::wait_count(std::size_t ticket) {
+    return session_.take(ticket).changed;
+}
+
+std::size_t Tx::send_guarded(const Guard& guard,
+                             const FencedStatement& statement,
+                             std::span<const Param> args) {
+    std::vector<Param> all;
+    all.reserve(guard.key.size() + guard.tokens.size() + args.size());
+    for (const Owned& value : guard.key) {
+        all.push_back(to_param(value));
+    }
+    for (const Owned& value : guard.tokens) {
+        all.push_back(to_param(value));
+    }
+    all.insert(all.end(), args.begin(), args.end());
+    return send(statement.write(), all, Reply::kept);
+}
+
+void Tx::send_fenced(const Guard& guard,
+                     const FencedStatement& statement,
+                     std::span<const Param> args) {
+    const std::size_t ticket = send_guarded(guard, statement, args);
+    if (!session_.replies_cost()) {
+        require_one_row(session_.take(ticket).changed, guard, statement);
+        return;
+    }
+    const bool verified = std::find(verified_.begin(), verified_.end(), guard) != verified_.end();
+    pending_.push_back(Fence{ticket, guard, &statement, verified});
+}
+
+bool Tx::wait_fenced(const Guard& guard,
+                     const FencedStatement& statement,
+                     std::span<const Param> args) {
+    const std::int64_t changed = session_.take(send_guarded(guard, statement, args)).changed;
+    HOLDFAST_ASSERT(changed <= 1);
+    return changed == 1;
+}
+
+void Tx::require_one_row(std::int64_t changed,
+                         const Guard& guard,
+                         const FencedStatement& statement) {
+    HOLDFAST_ASSERT(changed <= 1);
+    if (changed == 1) {
+        return;
+    }
+    std::vector<Param> key;
+    for (const Owned& value : guard.key) {
+        key.push_back(to_param(value));
+    }
+    const Rows rows = session_.take(send(statement.found(), key, Reply::kept)).rows;
+    lose(guard, describe_found(rows));
+}
+
+void Tx::verify(const Guard& guard, const Statement& locked_read) {
+    std::vector<Param> key;
+    for (const Owned& value : guard.key) {
+        key.push_back(to_param(value));
+    }
+    const Rows rows = session_.take(send(locked_read, key, Reply::kept)).rows;
+    std::string found = describe_found(rows);
+    if (rows.empty() || found != describe_tokens(guard)) {
+        lose(guard, std::move(found));
+    }
+    verified_.push_back(guard);
+}
+
+void Tx::lose(const Guard& guard, std::string found) {
+    lost_.emplace(condition_failed(guard, std::move(found)));
+    throw ConditionFailed(*lost_);
+}
+
+std::vector<Tx::Fence> Tx::settle() {
+    if (lost_) {
+        throw ConditionFailed(*lost_);
+    }
+    // A fence that finds no row is no SQL error, so a commit in the same flush would apply the
+    // other writes. It may share the flush only if there are none, or if its row is locked and
+    // checked.
+    const bool alone = writes_ == 1;
+    std::vector<Fence> at_commit;
+    for (Fence& fence : pending_) {
+        if (alone || fence.verified) {
+            session_.check_at_commit(fence.ticket);
+            at_commit.push_back(std::move(fence));
+        } else {
+            require_one_row(session_.take(fence.ticket).changed, fence.guard, *fence.statement);
+        }
+    }
+    pending_.clear();
+    return at_commit;
+}
+
+void Tx::notify(std::string_view channel, std::string_view payload) {
+    session_.notify(channel, payload);
+}
+
+const Dialect& Tx::dialect() const noexcept {
+    return engine_.dialect();
+}
+
+Timestamp Tx::now() {
+    return query(statements::now)[0].get<Timestamp>(0);
+}
+
+}  // namespace holdfast::sql

@@ -1,0 +1,180 @@
+#include <holdfast/testing/database.hpp>
+
+#include <charconv>
+
+#include "outside.hpp"
+#include <fmt/core.h>
+
+#include <holdfast/base/error.hpp>
+#include <holdfast/base/random.hpp>
+#include <holdfast/testing/temp_dir.hpp>
+
+namespace holdfast::test {
+
+// Where the data of one test lie, and the way to them from outside.
+class Place {
+public:
+    virtual ~Place() = default;
+
+    [[nodiscard]] virtual Backend backend() const noexcept = 0;
+    [[nodiscard]] virtual const std::string& url() const noexcept = 0;
+    [[nodiscard]] virtual const std::string& name() const noexcept = 0;
+    virtual Table run(const std::string& script) const = 0;
+};
+
+namespace {
+
+class SqliteFile final : public Place {
+public:
+    SqliteFile() : name_(folder_ / "test.db"), url_(fmt::format("sqlite:{}?create=1", name_)) {}
+
+    [[nodiscard]] Backend backend() const noexcept override { return Backend::sqlite; }
+    [[nodiscard]] const std::string& url() const noexcept override { return url_; }
+    [[nodiscard]] const std::string& name() const noexcept override { return name_; }
+    Table run(const std::string& script) const override { return run_on_sqlite(name_, script); }
+
+private:
+    TempDir folder_;
+    std::string name_;
+    std::string url_;
+};
+
+class ServerDatabase final : public Place {
+public:
+    explicit ServerDatabase(PostgresAddress server)
+        : server_(std::move(server)),
+          name_(fmt::format("test_{:016x}", secure_seed())),
+          url_(server_.url(name_)) {
+        // Copying files is the fastest way where nothing waits for the disk.
+        run_on_postgres(server_.conninfo(),
+                        fmt::format("CREATE DATABASE {} STRATEGY FILE_COPY", name_));
+    }
+    ~ServerDatabase() override {
+        try {
+            run_on_postgres(server_.conninfo(),
+                            fmt::format("DROP DATABASE IF EXISTS {} WITH (FORCE)", name_));
+        } catch (const Error&) {
+            // The test has ended its server; the data go with the server's folder.
+        }
+    }
+
+    [[nodiscard]] Backend backend() const noexcept override { return Backend::postgres; }
+    [[nodiscard]] const std::string& url() const noexcept override { return url_; }
+    [[nodiscard]] const std::string& name() const noexcept override { return name_; }
+    Table run(const std::string& script) const override {
+        return run_on_postgres(server_.conninfo(name_), script);
+    }
+
+private:
+    PostgresAddress server_;
+    std::string name_;
+    std::string url_;
+};
+
+[[nodiscard]] std::unique_ptr<Place> make_place(Backend backend) {
+    switch (backend) {
+        case Backend::sqlite:
+            return std::make_unique<SqliteFile>();
+        case Backend::postgres:
+            break;
+    }
+    return std::make_unique<ServerDatabase>(shared_postgres());
+}
+
+[[nodiscard]] sql::Product product_of(Backend backend) noexcept {
+    return backend == Backend::sqlite ? sql::Product::sqlite : sql::Product::postgres;
+}
+
+// Braces that are no hole of the dialect stay as they are: a script may hold JSON.
+[[nodiscard]] std::string filled(std::string_view script, sql::Product product) {
+    std::string text;
+    while (!script.empty()) {
+        const std::size_t open = std::min(script.find('{'), script.size());
+        text += script.substr(0, open);
+        script.remove_prefix(open);
+        const std::size_t close = script.find('}');
+        const std::string_view filling = close == std::string_view::npos
+                                             ? std::string_view{}
+                                             : sql::fill_hole(product, script.substr(1, close - 1));
+        const bool hole = filling.data() != nullptr;
+        text += hole ? filling : script.substr(0, 1);
+        script.remove_prefix(hole ? close + 1 : std::min<std::size_t>(1, script.size()));
+    }
+    return text;
+}
+
+}  // namespace
+
+std::string_view to_string(Backend backend) noexcept {
+    switch (backend) {
+        case Backend::sqlite:
+            return "sqlite";
+        case Backend::postgres:
+            return "postgres";
+    }
+    return "";
+}
+
+sql::DatabaseOptions quick_options() {
+    sql::DatabaseOptions options;
+    options.retry.base_delay = std::chrono::milliseconds{1};
+    options.retry.max_delay = std::chrono::milliseconds{10};
+    return options;
+}
+
+Database::Database(Backend backend, sql::DatabaseOptions options)
+    : Database(make_place(backend), std::move(options)) {}
+
+Database::Database(const PostgresAddress& server, sql::DatabaseOptions options)
+    : Database(std::make_unique<ServerDatabase>(server), std::move(options)) {}
+
+Database::Database(std::unique_ptr<Place> place, sql::DatabaseOptions options)
+    : options_(std::move(options)), place_(std::move(place)) {
+    options_.clock_offset_us = &offset_us_;
+    reopen();
+}
+
+Database::~Database() = default;
+
+Backend Database::backend() const noexcept {
+    return place_->backend();
+}
+const std::string& Database::url() const noexcept {
+    return place_->url();
+}
+const std::string& Database::name() const noexcept {
+    return place_->name();
+}
+
+void Database::close() {
+    handle_.reset();
+}
+
+void Database::reopen() {
+    close();
+    handle_ = std::make_unique<sql::Database>(url(), options_);
+}
+
+void Database::execute(std::string_view script) const {
+    (void)look(script);
+}
+
+std::vector<Database::Cells> Database::look(std::string_view query) const {
+    return place_->run(filled(query, product_of(backend())));
+}
+
+std::int64_t Database::number(std::string_view query) const {
+    const std::vector<Cells> rows = look(query);
+    if (rows.size() != 1 || rows[0].size() != 1 || !rows[0][0]) {
+        throw Error(Code::internal, Outcome::unknown, fmt::format("not one number: {}", query));
+    }
+    const std::string& text = *rows[0][0];
+    std::int64_t value = 0;
+    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (failure != std::errc{} || end != text.data() + text.size()) {
+        throw Error(Code::internal, Outcome::unknown, fmt::format("not a number: {}", text));
+    }
+    return value;
+}
+
+}  // namespace holdfast::test

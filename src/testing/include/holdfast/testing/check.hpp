@@ -1,0 +1,38 @@
+// Small words for test bodies.
+#pragma once
+
+#include <optional>
+#include <utility>
+
+#include <holdfast/base/error.hpp>
+
+// Says which item of a checklist this test proves: HOLDFAST_CHECK("store 201"). The item becomes a
+// property in the test's report, and a list in the repository is compared with all of them. Used in
+// the body of a GoogleTest case; one test may prove several items.
+#define HOLDFAST_CHECK(item) ::testing::Test::RecordProperty("check " item, "")
+
+namespace holdfast::test {
+
+// The code and the outcome of the Error that `body` threw; empty if it returned. Anything else that
+// is thrown passes through.
+template <class Body>
+[[nodiscard]] std::optional<Code> code_of(Body&& body) {
+    try {
+        std::forward<Body>(body)();
+        return std::nullopt;
+    } catch (const Error& error) {
+        return error.code();
+    }
+}
+
+template <class Body>
+[[nodiscard]] std::optional<Outcome> outcome_of(Body&& body) {
+    try {
+        std::forward<Body>(body)();
+        return std::nullopt;
+    } catch (const Error& error) {
+        return error.outcome();
+    }
+}
+
+}  // namespace holdfast::test

@@ -1,0 +1,103 @@
+"""The shape of what `holdfast bench` prints. Nothing here says how fast anything is."""
+
+import json
+import unittest
+
+import binary
+from binary import DONE, REFUSED, USAGE
+
+NAMES = [f"pg.update.c{clients}" for clients in (1, 8, 32)] + [
+    f"sqlite.commit.w{writers}" for writers in (1, 8, 64)
+]
+BRIEFLY = ("--rounds", "1", "--seconds", "0.05")
+
+
+class Bench(binary.CommandTest):
+    def bench(self, *arguments, **how):
+        done = self.run_it("bench", "sql", *BRIEFLY, *arguments, **how)
+        self.assertEqual(done.code, DONE, done)
+        return done
+
+    def test_the_json_has_the_promised_shape(self):
+        self.folder.chmod(0o755)  # The private server is another user's.
+        done = self.bench("--json", env={"TMPDIR": str(self.folder)})
+        report = done.json
+        self.assertEqual(done.out.count("\n"), 1, "one object, on one line")
+        self.assertEqual(report["bench"], "sql")
+        self.assertEqual([result["name"] for result in report["results"]], NAMES)
+        self.assertGreater(report["machine"]["cores"], 0)
+        self.assertGreater(report["machine"]["flush_us"], 0)
+        self.assertGreater(report["peak_memory_bytes"], 0)
+        self.assertEqual(report["durability"]["postgres"]["fsync"], "on")
+        self.assertEqual(report["durability"]["postgres"]["synchronous_commit"], "on")
+        self.assertEqual(report["durability"]["sqlite"]["synchronous"], "FULL")
+        for result in report["results"]:
+            self.assertEqual(result["unit"], "tx/s")
+            self.assertEqual(result["rounds"], 1)
+            self.assertGreater(result["ours"], 0)
+            self.assertGreater(result["limit"], 0)
+            self.assertAlmostEqual(result["ratio"], result["ours"] / result["limit"])
+            for spread in ("ours_quartiles", "limit_quartiles", "ratio_quartiles"):
+                self.assertEqual(len(result[spread]), 2)
+            self.assertAlmostEqual(result["counts"]["statements_per_tx"], 1)
+        self.assertEqual(
+            [result["floor"] for result in report["results"]], [None, 0.85, None, 0.85, 2.5, 5]
+        )
+        self.assert_left_behind()
+
+    def test_one_write_is_one_round_trip_and_many_writers_share_a_commit(self):
+        results = {
+            result["name"]: result["counts"] for result in self.bench("--json").json["results"]
+        }
+        self.assertAlmostEqual(results["pg.update.c8"]["round_trips_per_tx"], 1, places=1)
+        self.assertLess(results["sqlite.commit.w64"]["commits_per_tx"], 0.5)
+
+    def test_single_ones_can_be_chosen_by_name_or_by_beginning(self):
+        done = self.bench("--json", "--only", "sqlite.commit.w8", "--only", "sqlite.commit.w1")
+        self.assertEqual(
+            [result["name"] for result in done.json["results"]],
+            ["sqlite.commit.w1", "sqlite.commit.w8"],
+        )
+        done = self.bench("--json", "--only", "sqlite")
+        self.assertEqual([result["name"] for result in done.json["results"]], NAMES[3:])
+        self.assertNotIn("postgres", done.json["durability"], "no server is started for a file")
+        self.assert_fails(
+            self.run_it("bench", "sql", "--only", "sqlite.commit.w"), USAGE, "sqlite.commit.w8"
+        )
+        self.assert_fails(self.run_it("bench", "zebra"), USAGE, "sql")
+
+    def test_people_get_a_table_and_a_page(self):
+        done = self.bench("--only", "sqlite.commit.w1", "--report", "page.html", "-q")
+        self.assertRegex(done.out, r"(?m)^benchmark +ours +limit +unit +ratio")
+        self.assertRegex(done.out, r"(?m)^sqlite\.commit\.w1 ")
+        self.assertIn("Peak memory", done.out)
+        self.assertEqual(done.err, "")
+        page = (self.folder / "page.html").read_text()
+        self.assertIn("<svg", page)
+        self.assertIn("sqlite.commit.w1", page)
+        self.bench("--only", "sqlite.commit.w8", "--report", "page.html", "-q")
+        self.assertIn("sqlite.commit.w8", (self.folder / "page.html").read_text())
+        self.assert_left_behind("page.html")
+
+    def test_progress_goes_to_standard_error(self):
+        done = self.bench("--json", "--only", "sqlite.commit.w1")
+        self.assertRegex(done.err, r"\Asqlite\.commit\.w1: [\d.,]+ tx/s, ratio [\d.]+\n\Z")
+        json.loads(done.out)
+
+    def test_on_a_server_that_is_named_it_leaves_no_table(self):
+        # The shared server does not flush, and a comparison on it would say nothing.
+        url = self.postgres()
+        self.assert_fails(
+            self.run_it("bench", "sql", "--db", url, "--only", "pg", *BRIEFLY), REFUSED, "fsync"
+        )
+        tables = self.psql_at(url, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'")
+        self.assertEqual(tables.strip(), "0")
+
+    def test_a_folder_that_cannot_be_written_is_an_error(self):
+        done = self.run_it("bench", "sql", "--only", "sqlite", "--dir", "missing", *BRIEFLY)
+        self.assert_fails(done, binary.UNAVAILABLE, "missing")
+        self.assert_left_behind()
+
+
+if __name__ == "__main__":
+    unittest.main()

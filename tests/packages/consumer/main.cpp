@@ -1,0 +1,14 @@
+// A user's program, as small as it can be: it sees only what was installed.
+#include <cstdio>
+
+#include <holdfast/sql/database.hpp>
+
+namespace sql = holdfast::sql;
+
+constexpr sql::Statement answer{"consumer.answer", "SELECT CAST($1 AS BIGINT) + 1"};
+
+int main() {
+    sql::Database db{"sqlite::memory:"};
+    const auto result = db.run("Answer", {}, answer, std::int64_t{41});
+    std::printf("%lld\n", static_cast<long long>(result.rows[0].get<std::int64_t>(0)));
+}

@@ -1,0 +1,81 @@
+"""What we ship works for somebody who has nothing but what was installed.
+
+usage: test_packages.py BUILD_FOLDER        everything in it is built
+"""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+BUILD = pathlib.Path(sys.argv.pop())
+
+
+def run(*command, **how):
+    done = subprocess.run(
+        [str(word) for word in command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        **how,
+    )
+    if done.returncode != 0:
+        raise AssertionError(f"{' '.join(map(str, command))}\n{done.stdout}")
+    return done.stdout
+
+
+class Packages(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-packages-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        # Installed in one place, then moved: nothing may remember where it was made.
+        run("cmake", "--install", BUILD, "--prefix", cls.folder / "made")
+        cls.prefix = cls.folder / "moved"
+        (cls.folder / "made").rename(cls.prefix)
+
+    def test_a_program_is_built_with_find_package(self):
+        build = self.folder / "consumer"
+        run("cmake", "-S", HERE / "consumer", "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        run("cmake", "--build", build)
+        self.assertEqual(run(build / "consumer"), "42\n")
+
+    def test_a_program_is_built_with_pkg_config(self):
+        (config,) = self.prefix.rglob("holdfast.pc")
+        flags = run(
+            "pkg-config", "--cflags", "--libs", "holdfast", env={"PKG_CONFIG_PATH": config.parent}
+        )
+        program = self.folder / "by_pkg_config"
+        run("g++", "-std=c++20", HERE / "consumer/main.cpp", *flags.split(), "-o", program)
+        self.assertEqual(run(program), "42\n")
+
+    def test_the_installed_binary_runs_and_brings_its_completions(self):
+        self.assertIn("0.1", run(self.prefix / "bin/holdfast", "--version"))
+        for completion in ("bash-completion/completions/holdfast", "zsh/vendor-completions/_holdfast"):
+            self.assertIn("holdfast", (self.prefix / "share" / completion).read_text())
+
+    def test_only_public_headers_are_installed(self):
+        installed = {p.relative_to(self.prefix).as_posix() for p in self.prefix.rglob("*.hpp")}
+        self.assertIn("include/holdfast/sql/database.hpp", installed)
+        for header in installed:
+            self.assertFalse(header.startswith("include/holdfast/testing"), header)
+
+    def test_the_debian_packages_hold_what_belongs_in_them(self):
+        out = self.folder / "deb"
+        run("cpack", "--config", BUILD / "CPackConfig.cmake", "-G", "DEB", "-B", out)
+        (binary,) = out.glob("holdfast_*.deb")
+        (library,) = out.glob("libholdfast-dev_*.deb")
+
+        self.assertRegex(run("dpkg-deb", "--field", binary, "Depends"), r"libpq5 .*libsqlite3-0 ")
+        self.assertIn("libpq-dev", run("dpkg-deb", "--field", library, "Depends"))
+        self.assertIn(" ./usr/bin/holdfast\n", run("dpkg-deb", "--contents", binary))
+        self.assertIn("/holdfast/sql/database.hpp\n", run("dpkg-deb", "--contents", library))
+        self.assertNotIn("/bin/", run("dpkg-deb", "--contents", library))
+
+
+if __name__ == "__main__":
+    unittest.main()
