@@ -1,6 +1,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <system_error>
@@ -97,6 +98,11 @@ double flush_us(const std::filesystem::path& directory) {
     return spread_of(std::move(times)).median;
 }
 
+double load_average() {
+    double minute = 0;
+    return ::getloadavg(&minute, 1) == 1 ? minute : 0;
+}
+
 }  // namespace
 
 Machine describe_machine(const std::filesystem::path& directory) {
@@ -107,6 +113,7 @@ Machine describe_machine(const std::filesystem::path& directory) {
             .kernel = fmt::format("{} {} {}", kernel.sysname, kernel.release, kernel.machine),
             .memory_bytes = proc_bytes("/proc/meminfo", "MemTotal"),
             .flush_us = flush_us(directory),
+            .load = load_average(),
             .filesystem = filesystem_of(directory)};
 }
 

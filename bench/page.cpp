@@ -184,6 +184,12 @@ void add_heading(std::string& page, const Report& report) {
         escape_html(machine.filesystem),
         escape_html(durability_text(report.durability)),
         static_cast<double>(report.peak_memory_bytes) / 1e6);
+    if (machine.busy()) {
+        page += fmt::format(
+            "<p class=\"below\">Other programs kept the machine busy (load {:.1f}), which flatters "
+            "the ratios of many threads against one. Measure again when it is quiet.</p>\n",
+            machine.load);
+    }
 }
 
 // Results that belong together share one picture and one scale.

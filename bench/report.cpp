@@ -19,6 +19,7 @@ Json machine_to_json(const Machine& machine) {
             {"kernel", machine.kernel},
             {"memory_bytes", machine.memory_bytes},
             {"flush_us", machine.flush_us},
+            {"load", machine.load},
             {"filesystem", machine.filesystem}};
 }
 
@@ -28,6 +29,7 @@ Machine machine_from_json(const Json& json) {
             .kernel = json.at("kernel").get<std::string>(),
             .memory_bytes = json.at("memory_bytes").get<std::int64_t>(),
             .flush_us = json.at("flush_us").get<double>(),
+            .load = json.at("load").get<double>(),
             .filesystem = json.at("filesystem").get<std::string>()};
 }
 

@@ -46,6 +46,7 @@ Report report_named(std::string bench) {
                         .kernel = "Linux",
                         .memory_bytes = 8'000'000'000,
                         .flush_us = 71.5,
+                        .load = 0.25,
                         .filesystem = "ext4"},
             .durability = {{"postgres", {{"fsync", "on"}}}},
             .results = {result_named("pg.update.c8", {0.9, 0.95, 0.92}, 0.85),
@@ -108,6 +109,14 @@ TEST(Page, ShowsWhatIsBelowItsFloor) {
     const Report report = report_named("sql");
     EXPECT_THAT(ratio_plot(std::span(report.results).first(1)), HasSubstr("✓ floor 0.85"));
     EXPECT_THAT(ratio_plot(std::span(report.results).last(1)), HasSubstr("✗ below 2.5"));
+}
+
+// Seen once: two compilers on two cores, and a ratio of 236.
+TEST(Page, SaysWhenOthersKeptTheMachineBusy) {
+    Report report = report_named("sql");
+    EXPECT_THAT(to_page(std::vector{report}), Not(HasSubstr("kept the machine busy")));
+    report.machine.load = 3.7;
+    EXPECT_THAT(to_page(std::vector{report}), HasSubstr("kept the machine busy (load 3.7)"));
 }
 
 TEST(MergeIntoPage, ReplacesTheReportOfTheSameBenchAndKeepsTheOthers) {

@@ -159,6 +159,13 @@ int bench(const Context& context, const BenchRequest& request) {
     for (const bench::SuiteEntry* suite : suites) {
         const bench::Report report = bench::run_suite(*suite, place, request.only, options, watch);
         progress.clear();
+        if (report.machine.busy()) {
+            progress.note(fmt::format(
+                "holdfast: other programs keep the machine busy (load {:.1f} on {} cores), which "
+                "flatters the ratios of many threads; measure again when it is quiet",
+                report.machine.load,
+                report.machine.cores));
+        }
         if (report.machine.filesystem == "tmpfs") {
             progress.note(
                 "holdfast: the files lie in memory (tmpfs), so a flush costs nothing; name "

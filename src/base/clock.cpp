@@ -14,6 +14,7 @@ public:
         return std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now());
     }
 
+    // NOLINTNEXTLINE(modernize-use-nodiscard)
     bool sleep_until(Steady until, const std::stop_token& stop) const override {
         std::mutex mutex;
         std::condition_variable_any wake;

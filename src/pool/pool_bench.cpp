@@ -36,7 +36,7 @@ void machine_borrow_and_return(benchmark::State& state) {
     for (const Action& open : opens) {
         machine.step(now, Opened{std::get<Open>(open).connection}, actions);
     }
-    for (auto _ : state) {
+    for ([[maybe_unused]] auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
         actions.clear();
         machine.step(now, Borrow{.waiter = WaiterId{1}, .deadline = now + 5s}, actions);
         const auto lent = std::get<Lend>(actions[0]).connection;
@@ -60,7 +60,7 @@ void pool_acquire_and_return(benchmark::State& state) {
             state.SkipWithError("not ready");
         }
     }
-    for (auto _ : state) {
+    for ([[maybe_unused]] auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
         const Loan loan = pool->acquire(Deadline::after(10s), {});
         benchmark::DoNotOptimize(&*loan);
     }

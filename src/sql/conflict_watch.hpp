@@ -21,7 +21,7 @@ public:
     void record(std::string_view operation, Steady now);
 
 private:
-    std::string busiest() const;
+    [[nodiscard]] std::string busiest() const;
 
     const int per_minute_;
     Logger& logger_;

@@ -14,7 +14,7 @@ namespace {
 
 // The label of a database's metrics: its file or its database, never its password.
 std::string default_name(const Url& url) {
-    std::string name = std::filesystem::path(url.rest).filename().string();
+    const std::string name = std::filesystem::path(url.rest).filename().string();
     return name.empty() ? url.scheme : name;
 }
 

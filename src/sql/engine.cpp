@@ -11,21 +11,6 @@
 namespace holdfast::sql {
 namespace {
 
-constexpr std::size_t clock_argument = 1;
-
-std::vector<Param> guarded_args(const Guard& guard, std::span<const Param> args) {
-    std::vector<Param> all;
-    all.reserve(guard.key.size() + guard.tokens.size() + args.size() + clock_argument);
-    for (const Owned& value : guard.key) {
-        all.push_back(to_param(value));
-    }
-    for (const Owned& value : guard.tokens) {
-        all.push_back(to_param(value));
-    }
-    all.insert(all.end(), args.begin(), args.end());
-    return all;
-}
-
 double seconds(std::chrono::nanoseconds time) {
     return std::chrono::duration<double>(time).count();
 }
@@ -272,10 +257,7 @@ void Engine::count_error(const Attempts& attempts, ErrorClass error_class, const
 
 std::string Engine::read_found(const Guard& guard, const FencedStatement& statement) {
     constexpr std::chrono::seconds patience{2};
-    std::vector<Param> key;
-    for (const Owned& value : guard.key) {
-        key.push_back(to_param(value));
-    }
+    const std::vector<Param> key = key_args(guard);
     try {
         const Rendered& text = rendered(statement.found(), key.size());
         const AttemptOptions options{
@@ -350,6 +332,25 @@ OperationMetrics& Engine::metrics_of(std::string_view operation) {
     }
     const std::unique_lock lock(mutex_);
     return *operations_.try_emplace(std::string(operation), std::move(fresh)).first->second;
+}
+
+std::vector<Param> key_args(const Guard& guard) {
+    std::vector<Param> args;
+    args.reserve(guard.key.size());
+    for (const Owned& value : guard.key) {
+        args.push_back(to_param(value));
+    }
+    return args;
+}
+
+std::vector<Param> guarded_args(const Guard& guard, std::span<const Param> args) {
+    std::vector<Param> all = key_args(guard);
+    all.reserve(guard.key.size() + guard.tokens.size() + args.size());
+    for (const Owned& value : guard.tokens) {
+        all.push_back(to_param(value));
+    }
+    all.insert(all.end(), args.begin(), args.end());
+    return all;
 }
 
 std::string describe_tokens(const Guard& guard) {

@@ -91,7 +91,11 @@ private:
     std::map<std::string, std::unique_ptr<OperationMetrics>, std::less<>> operations_;
 };
 
-// "range_id 5" from the values of a guard's tokens.
+// What a guard's statements are bound to: its key; its key, its tokens and the other arguments.
+[[nodiscard]] std::vector<Param> key_args(const Guard& guard);
+[[nodiscard]] std::vector<Param> guarded_args(const Guard& guard, std::span<const Param> args);
+
+// "5, 17": the values of a guard's tokens.
 [[nodiscard]] std::string describe_tokens(const Guard& guard);
 [[nodiscard]] std::string describe_found(const Rows& rows);
 [[nodiscard]] ConditionFailed condition_failed(const Guard& guard, std::string found);

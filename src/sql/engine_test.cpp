@@ -17,8 +17,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Statement touch{"test.touch", "UPDATE t SET n = n + 1 WHERE id = $1"};
-constexpr FencedStatement save{
-    "test.save", "UPDATE t SET n = $3 WHERE id = $1 AND v = $2", "SELECT v FROM t WHERE id = $1"};
 
 DatabaseError conflict() {
     return {SqlState{"40001"}, Outcome::not_applied, "a conflict"};

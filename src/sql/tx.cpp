@@ -10,6 +10,37 @@
 #include <holdfast/base/error.hpp>
 
 namespace holdfast::sql {
+namespace {
+
+struct SameAs {
+    const Cell& cell;
+
+    bool operator()(const Uuid& token) const {
+        const auto* bytes = std::get_if<Bytes>(&cell);
+        const auto* text = std::get_if<std::string>(&cell);
+        return (bytes != nullptr && Uuid::from_bytes(*bytes) == token) ||
+               (text != nullptr && Uuid::parse(*text) == token);
+    }
+    template <class T>
+    bool operator()(const T& token) const {
+        const T* const found = std::get_if<T>(&cell);
+        return found != nullptr && *found == token;
+    }
+};
+
+bool holds(const Rows& rows, const std::vector<Owned>& tokens) {
+    if (rows.size() != 1 || rows[0].columns() != tokens.size()) {
+        return false;
+    }
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+        if (!std::visit(SameAs{rows[0].cell(i)}, tokens[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+}  // namespace
 
 Rows Answer::rows() {
     return session_->take(ticket_).rows;
@@ -40,16 +71,7 @@ std::int64_t Tx::wait_count(std::size_t ticket) {
 std::size_t Tx::send_guarded(const Guard& guard,
                              const FencedStatement& statement,
                              std::span<const Param> args) {
-    std::vector<Param> all;
-    all.reserve(guard.key.size() + guard.tokens.size() + args.size());
-    for (const Owned& value : guard.key) {
-        all.push_back(to_param(value));
-    }
-    for (const Owned& value : guard.tokens) {
-        all.push_back(to_param(value));
-    }
-    all.insert(all.end(), args.begin(), args.end());
-    return send(statement.write(), all, Reply::kept);
+    return send(statement.write(), guarded_args(guard, args), Reply::kept);
 }
 
 void Tx::send_fenced(const Guard& guard,
@@ -79,23 +101,14 @@ void Tx::require_one_row(std::int64_t changed,
     if (changed == 1) {
         return;
     }
-    std::vector<Param> key;
-    for (const Owned& value : guard.key) {
-        key.push_back(to_param(value));
-    }
-    const Rows rows = session_.take(send(statement.found(), key, Reply::kept)).rows;
+    const Rows rows = session_.take(send(statement.found(), key_args(guard), Reply::kept)).rows;
     lose(guard, describe_found(rows));
 }
 
 void Tx::verify(const Guard& guard, const Statement& locked_read) {
-    std::vector<Param> key;
-    for (const Owned& value : guard.key) {
-        key.push_back(to_param(value));
-    }
-    const Rows rows = session_.take(send(locked_read, key, Reply::kept)).rows;
-    std::string found = describe_found(rows);
-    if (rows.empty() || found != describe_tokens(guard)) {
-        lose(guard, std::move(found));
+    const Rows rows = session_.take(send(locked_read, key_args(guard), Reply::kept)).rows;
+    if (!holds(rows, guard.tokens)) {
+        lose(guard, describe_found(rows));
     }
     verified_.push_back(guard);
 }

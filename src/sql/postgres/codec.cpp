@@ -55,18 +55,21 @@ Cell decode_numeric(const char* data, int length) {
     const auto weight = from_network<std::int16_t>(data + 2);
     const auto sign = from_network<std::uint16_t>(data + 4);
     const auto scale = from_network<std::int16_t>(data + 6);
+    // Groups beyond those that are sent are zero.
+    const auto digit = [&](int group) -> int {
+        const auto at = static_cast<std::size_t>(header) + 2 * static_cast<std::size_t>(group);
+        const bool sent =
+            group >= 0 && group < digits && at + 2 <= static_cast<std::size_t>(length);
+        return sent ? from_network<std::int16_t>(data + at) : 0;
+    };
     std::string text = sign == 0x4000 ? "-0" : "0";
     for (int group = 0; group <= weight; ++group) {
-        const int at = header + 2 * group;
-        const int value =
-            group < digits && at + 2 <= length ? from_network<std::int16_t>(data + at) : 0;
-        text += fmt::format("{:04}", value);
+        text += fmt::format("{:04}", digit(group));
     }
     if (scale > 0) {
         text += '.';
         for (int group = weight + 1; group < digits; ++group) {
-            const int value = group < 0 ? 0 : from_network<std::int16_t>(data + header + 2 * group);
-            text += fmt::format("{:04}", value);
+            text += fmt::format("{:04}", digit(group));
         }
         text += '0';
     }

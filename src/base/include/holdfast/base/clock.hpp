@@ -20,6 +20,7 @@ public:
     [[nodiscard]] virtual Wall wall_now() const = 0;
 
     // Sleeps until `until` by this clock. False if the stop token fired first, and then at once.
+    // NOLINTNEXTLINE(modernize-use-nodiscard): whoever sleeps may look for itself why it woke.
     virtual bool sleep_until(Steady until, const std::stop_token& stop) const = 0;
 };
 

@@ -22,6 +22,7 @@ public:
 
     [[nodiscard]] Steady steady_now() const override;
     [[nodiscard]] Wall wall_now() const override;
+    // NOLINTNEXTLINE(modernize-use-nodiscard)
     bool sleep_until(Steady until, const std::stop_token& stop) const override;
 
     // Moves steady and wall time together and wakes those whose time has come.

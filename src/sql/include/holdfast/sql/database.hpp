@@ -126,7 +126,7 @@ public:
                 result.reset();
                 result.emplace(body(tx));
             });
-            return std::move(*result);
+            return std::move(*result);  // NOLINT(bugprone-unchecked-optional-access): committed.
         }
     }
 
