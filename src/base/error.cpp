@@ -62,8 +62,9 @@ std::string describe(const std::exception_ptr& error) {
         std::rethrow_exception(error);
     } catch (const Error& e) {
         std::string text = e.what();
-        if (e.cause()) {
-            text += ": caused by " + describe(e.cause());
+        const std::string why = describe(e.cause());
+        if (text.find(why) == std::string::npos) {  // Some messages quote their cause already.
+            text += ": caused by " + why;
         }
         return text;
     } catch (const std::exception& e) {

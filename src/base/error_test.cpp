@@ -41,6 +41,9 @@ TEST(Error, DescribeFollowsTheCausesToTheFirst) {
     EXPECT_EQ(describe(std::make_exception_ptr(outer)),
               "cannot open the store: caused by cannot connect: caused by connection refused");
     EXPECT_EQ(describe(std::make_exception_ptr(5)), "an exception that is not a std::exception");
+    Error quoting(Code::unavailable, Outcome::not_applied, "no connection: no route");
+    quoting.set_cause(std::make_exception_ptr(std::runtime_error("no route")));
+    EXPECT_EQ(describe(std::make_exception_ptr(quoting)), "no connection: no route");
     EXPECT_EQ(describe(nullptr), "");
 }
 

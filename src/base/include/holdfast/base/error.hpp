@@ -71,7 +71,8 @@ public:
         : Error(Code::invalid_argument, Outcome::not_applied, std::move(message), where) {}
 };
 
-// The messages from the outermost failure to the first cause, joined by ": caused by ".
+// The messages from the outermost failure to the first cause, joined by ": caused by "; a cause
+// that the message before it quotes is not repeated.
 [[nodiscard]] std::string describe(const std::exception_ptr& error);
 
 }  // namespace holdfast
