@@ -203,6 +203,7 @@ void PgSession::rollback() noexcept {
                 flush();
                 return;
             } catch (const DatabaseError&) {
+                continue;  // Its ROLLBACK was skipped.
             }
         }
     } catch (...) {
@@ -275,9 +276,10 @@ void PgSession::read_answers() {
     if (end != nullptr && PQresultStatus(end.get()) == PGRES_FATAL_ERROR &&
         PQresultErrorField(end.get(), PG_DIAG_SQLSTATE) != nullptr) {
         reject(Step{.kind = StepKind::commit}, end.get());
-        do {
+        end = next_result();  // The null that ends the error's answer.
+        if (end == nullptr) {
             end = next_result();
-        } while (end == nullptr && PQstatus(raw_) == CONNECTION_OK);
+        }
     }
     if (end == nullptr || PQresultStatus(end.get()) != PGRES_PIPELINE_SYNC) {
         lost("waiting for the end of the answers");
