@@ -1,11 +1,10 @@
 #include "sql_suite.hpp"
 
-#include <array>
-#include <fstream>
 #include <optional>
 #include <string>
 
 #include "bare_sqlite.hpp"
+#include "bench_table.hpp"
 #include "pgbench.hpp"
 #include "private_server.hpp"
 #include "workers.hpp"
@@ -19,70 +18,6 @@ namespace holdfast::bench {
 namespace {
 
 using sql::Database;
-using sql::FencedStatement;
-using sql::Statement;
-
-constexpr std::int64_t rows = 1000;
-constexpr std::int64_t token = 7;
-constexpr std::int64_t step = 1;
-
-constexpr Statement drop_table{"bench.drop", "DROP TABLE IF EXISTS holdfast_bench"};
-constexpr Statement create_on_server{
-    "bench.create_on_server",
-    "CREATE TABLE holdfast_bench (id BIGINT PRIMARY KEY, token BIGINT NOT NULL, "
-    "value BIGINT NOT NULL)"};
-constexpr Statement create_in_file{
-    "bench.create_in_file",
-    "CREATE TABLE holdfast_bench (id INTEGER PRIMARY KEY, token INTEGER NOT NULL, "
-    "value INTEGER NOT NULL) STRICT"};
-constexpr Statement insert_row{"bench.insert", "INSERT INTO holdfast_bench VALUES ($1, $2, 0)"};
-constexpr FencedStatement update_row{
-    "bench.update",
-    "UPDATE holdfast_bench SET value = value + $3 WHERE id = $1 AND token = $2",
-    "SELECT token FROM holdfast_bench WHERE id = $1"};
-
-// update_row in pgbench's language.
-constexpr std::string_view pgbench_script =
-    "\\set id random(1, 1000)\n"
-    "\\set token 7\n"
-    "\\set step 1\n"
-    "UPDATE holdfast_bench SET value = value + :step WHERE id = :id AND token = :token;\n";
-
-constexpr Statement show_fsync{"bench.show_fsync", "SHOW fsync"};
-constexpr Statement show_commit{"bench.show_commit", "SHOW synchronous_commit"};
-constexpr Statement show_version{"bench.show_version", "SHOW server_version"};
-constexpr Statement pragma_synchronous{"bench.pragma_synchronous", "PRAGMA synchronous"};
-constexpr Statement pragma_journal{"bench.pragma_journal", "PRAGMA journal_mode"};
-
-std::int64_t random_row(Random& random) {
-    return 1 + static_cast<std::int64_t>(random.below(rows));
-}
-
-void make_table(Database& db, const Statement& create, const sql::TxOptions& options) {
-    db.transact("bench.prepare", options, [&create](sql::Tx& tx) {
-        tx.exec(drop_table);
-        tx.exec(create);
-        for (std::int64_t row = 1; row <= rows; ++row) {
-            tx.exec(insert_row, row, token);
-        }
-    });
-}
-
-std::string setting(Database& db, const Statement& show) {
-    return sql::to_text(db.run("bench.setting", {}, show).rows[0].cell(0));
-}
-
-void refuse_unless(bool durable, std::string_view what) {
-    if (durable) {
-        return;
-    }
-    throw Error(
-        Code::condition_failed,
-        Outcome::not_applied,
-        fmt::format("{}, so its commits are not durable and a comparison would say nothing; "
-                    "switch it on",
-                    what));
-}
 
 // Our side of every pair: the fenced update, by a number of threads.
 Work update_rows(Database& db,
@@ -91,8 +26,7 @@ Work update_rows(Database& db,
                  const std::stop_token& stop) {
     const sql::DriverStats before = db.driver_stats();
     Work work = run_workers(workers, time, stop, [&db, &stop](Random& random) {
-        const sql::Guard guard{.what = "row", .key = {random_row(random)}, .tokens = {token}};
-        (void)db.run("bench.update", {.stop = stop}, guard, update_row, step);
+        update_row(db, random_row(random), {.stop = stop});
     });
     const sql::DriverStats after = db.driver_stats();
     const auto grown = [](std::int64_t from, std::int64_t to) {
@@ -112,13 +46,12 @@ public:
             server_ = start_private_server();
             url_ = server_->url();
         }
-        script_ = place.directory / "update.pgbench";
-        std::ofstream(script_) << pgbench_script;
-        make_table(database(1), create_on_server, {.stop = place.stop});
+        script_ = write_pgbench_script(place.directory);
+        make_table(database(1), {.stop = place.stop});
     }
     ~PostgresBench() {
         try {
-            (void)database(1).run("bench.clean", {}, drop_table);
+            drop_table(database(1));
         } catch (const std::exception& failure) {  // The server is out of reach; so is the table.
             if (place_.database.logger != nullptr) {
                 place_.database.logger->warn("bench table left behind",
@@ -129,16 +62,7 @@ public:
     PostgresBench(const PostgresBench&) = delete;
     PostgresBench& operator=(const PostgresBench&) = delete;
 
-    std::map<std::string, std::string> durability() {
-        Database& db = database(1);
-        std::map<std::string, std::string> facts{{"fsync", setting(db, show_fsync)},
-                                                 {"synchronous_commit", setting(db, show_commit)},
-                                                 {"server_version", setting(db, show_version)}};
-        refuse_unless(facts["fsync"] == "on", "the server runs with fsync off");
-        refuse_unless(facts["synchronous_commit"] == "on",
-                      "the server runs with synchronous_commit " + facts["synchronous_commit"]);
-        return facts;
-    }
+    std::map<std::string, std::string> durability() { return server_durability(database(1)); }
 
     Work ours(int clients, std::chrono::nanoseconds time, const std::stop_token& stop) {
         return update_rows(database(clients), clients, time, stop);
@@ -177,23 +101,18 @@ class SqliteBench {
 public:
     explicit SqliteBench(const Place& place)
         : db_("sqlite:" + (place.directory / "ours.db").string() + "?create=1", place.database),
-          bare_(place.directory / "bare.db", rows, token) {
-        make_table(db_, create_in_file, {.stop = place.stop});
+          bare_(place.directory / "bare.db", table_rows, table_token) {
+        make_table(db_, {.stop = place.stop});
     }
 
-    std::map<std::string, std::string> durability() {
-        const std::string ours = setting(db_, pragma_synchronous);
-        refuse_unless(ours == "2" && bare_.pragma("synchronous") == "2",
-                      "the SQLite file is not opened with synchronous=FULL");
-        return {{"synchronous", "FULL"}, {"journal_mode", setting(db_, pragma_journal)}};
-    }
+    std::map<std::string, std::string> durability() { return file_durability(db_, bare_); }
 
     Work ours(int writers, std::chrono::nanoseconds time, const std::stop_token& stop) {
         return update_rows(db_, writers, time, stop);
     }
     Work limit(std::chrono::nanoseconds time, const std::stop_token& stop) {
         return run_workers(1, time, stop, [this](Random& random) {
-            bare_.update(random_row(random), token, step);
+            bare_.update(random_row(random), table_token, table_step);
         });
     }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <ctime>
 
+#include "flow_suite.hpp"
 #include "sql_suite.hpp"
 #include <fmt/chrono.h>
 #include <fmt/core.h>
@@ -16,6 +17,7 @@ namespace {
 
 constexpr std::array all_suites{
     SuiteEntry{"sql", "one durable write: PostgreSQL and SQLite", &make_sql_suite},
+    SuiteEntry{"flow", "workflows: chains, fan-outs, timers, payloads", &make_flow_suite},
 };
 
 // "sqlite" and "sqlite.commit" choose sqlite.commit.w8; "sql" and "sqlite.commit.w" do not.

@@ -321,7 +321,7 @@ def trouble_in(expression):
 
 
 def check_coroutines(source):
-    for match in re.finditer(r"\bco_await\b", source.code):
+    for match in re.finditer(r"(?<!operator )\bco_await\b", source.code):
         line = line_of(source.code, match.start())
         statement = re.split(r"[;{}]", source.code[: match.start()])[-1]
         while re.search(r"\([^()]*\)", statement):

@@ -10,6 +10,7 @@
 #include "config.hpp"
 #include "demo.hpp"
 #include "exit_code.hpp"
+#include "flow.hpp"
 #include "schema.hpp"
 #include "version.hpp"
 #include <CLI/CLI.hpp>
@@ -21,8 +22,9 @@
 namespace holdfast::app {
 namespace {
 
-constexpr int kills_max = 1000;
-constexpr int writers_max = 256;
+constexpr int orders_min = 3;
+constexpr int orders_max = 100;
+constexpr int flow_list_max = 1000;
 
 constexpr const char* everywhere_help =
     "Everywhere: --db, --json, --config, --log-level, --log-format, --quiet; see holdfast "
@@ -62,12 +64,22 @@ private:
 
     void add_globals();
     void add_demo();
+    void add_flow();
+    void add_flow_looks(CLI::App& noun);
+    void add_flow_talks(CLI::App& noun);
+    void add_flow_house(CLI::App& noun);
     void add_schema();
     void add_bench();
     void add_config();
     void add_completion();
     void add_version();
 
+    // A verb of flow; `id`: about one instance.
+    CLI::App* add_flow_verb(CLI::App& noun,
+                            const char* name,
+                            const char* help,
+                            int (*run)(const Context&, const FlowRequest&),
+                            bool id = true);
     // A noun or a verb. `command` runs if nothing more follows it.
     CLI::App* add(CLI::App& above, const char* name, const char* help, Command command = {});
     void add_setting(const char* names,
@@ -90,7 +102,8 @@ private:
     std::vector<Flag> settings_;
     Request request_;
     DemoRequest demo_;
-    DemoWriterRequest demo_writer_;
+    DemoWorkerRequest demo_worker_;
+    FlowRequest flow_;
     SchemaRequest schema_;
     BenchRequest bench_;
     std::string shell_;
@@ -104,6 +117,7 @@ CommandLine::CommandLine() {
     root_.set_help_flag("-h,--help", "Print this help.");
     add_globals();
     add_demo();
+    add_flow();
     add_schema();
     add_bench();
     add_config();
@@ -130,26 +144,134 @@ void CommandLine::add_globals() {
 void CommandLine::add_demo() {
     CLI::App* noun = add(root_,
                          "demo",
-                         "Writers, a kill -9 in the middle, and the proof that nothing was lost.",
+                         "A shop's orders, a kill -9 at the worst moments, every charge done once.",
                          [this](const Context& context) { return demo(context, demo_); });
-    noun->add_option("--kills", demo_.kills, "How often.")
-        ->check(CLI::Range(1, kills_max))
+    noun->add_option("--orders", demo_.orders, "How many at once.")
+        ->check(CLI::Range(orders_min, orders_max))
         ->capture_default_str();
-    noun->add_option("--writers", demo_.writers, "Concurrent writers.")
-        ->check(CLI::Range(1, writers_max))
-        ->capture_default_str();
-    noun->add_flag("--keep", demo_.keep, "Leave the ledger behind.");
+    noun->add_flag("--keep", demo_.keep, "Leave the orders and the ledger behind.");
 
     // The process that the demo kills.
-    CLI::App* writer = add(root_, "demo-writer", "", [this](const Context& context) {
-        return demo_writer(context, demo_writer_);
+    CLI::App* worker = add(root_, "demo-worker", "", [this](const Context& context) {
+        return demo_worker(context, demo_worker_);
     });
-    writer->group("");
-    writer->add_option("--run", demo_writer_.run)->required();
-    writer->add_option("--kill-number", demo_writer_.kill_number)->required();
-    writer->add_option("--writers", demo_writer_.writers)
-        ->required()
-        ->check(CLI::Range(1, writers_max));
+    worker->group("");
+    worker->add_option("--number", demo_worker_.number)->required();
+    worker->add_option("--hold-at", demo_worker_.hold_at);
+    worker->add_option("--hold-order", demo_worker_.hold_order);
+}
+
+void CommandLine::add_flow() {
+    CLI::App* noun = add(root_, "flow", "Workflows: look at them, steer them, keep house.");
+    noun->require_subcommand(1);
+    add_flow_looks(*noun);
+    add_flow_talks(*noun);
+    add_flow_house(*noun);
+}
+
+CLI::App* CommandLine::add_flow_verb(CLI::App& noun,
+                                     const char* name,
+                                     const char* help,
+                                     int (*run)(const Context&, const FlowRequest&),
+                                     bool id) {
+    CLI::App* verb =
+        add(noun, name, help, [this, run](const Context& context) { return run(context, flow_); });
+    if (id) {
+        verb->add_option("id", flow_.id, "The instance.")->required();
+    }
+    return verb;
+}
+
+void CommandLine::add_flow_looks(CLI::App& noun) {
+    CLI::App* list =
+        add_flow_verb(noun, "list", "List instances, newest first.", &flow_list, false);
+    takes_choice(list->add_option("--status", flow_.status, "Only those in this state."),
+                 {"pending", "running", "completed", "failed", "cancelled"});
+    list->add_option("--workflow", flow_.workflow, "Only those of this workflow.");
+    list->add_option("--prefix", flow_.prefix, "Only ids that begin like this.");
+    list->add_option("--limit", flow_.limit, "How many.")
+        ->check(CLI::Range(1, flow_list_max))
+        ->capture_default_str();
+    list->add_option("--page", flow_.page, "Where the page before ended, as it said.");
+    CLI::App* show = add_flow_verb(
+        noun, "show", "Show one: what it is, what it waits for, its timeline.", &flow_show);
+    show->add_flag("--all", flow_.all, "Every step of a long timeline.");
+    CLI::App* history = add_flow_verb(noun, "history", "Print its events.", &flow_history);
+    for (CLI::App* verb : {show, history}) {
+        verb->add_option("--execution", flow_.execution, "An earlier execution.");
+    }
+    add_flow_verb(noun, "tail", "Print its events as they happen, until it ends.", &flow_tail);
+    add_flow_verb(noun, "stats", "Count what there is.", &flow_stats, false);
+}
+
+void CommandLine::add_flow_talks(CLI::App& noun) {
+    CLI::App* start = add_flow_verb(noun, "start", "Start a workflow.", &flow_start, false);
+    start->add_option("workflow", flow_.workflow, "Its name.")->required();
+    start->add_option("--id", flow_.id, "The instance's id; a random one if left out.");
+    start->add_option("--input", flow_.input, "The arguments, as a JSON array.")
+        ->capture_default_str();
+    start->add_option("--version", flow_.version, "Of its code; the worker chooses if left out.");
+    start->add_option("--delay", flow_.delay, "Begin this much later, as in 30s.");
+    takes_choice(
+        start->add_option("--on-duplicate", flow_.on_duplicate, "If there is one of that id."),
+        {"reject", "use-existing", "restart"});
+    CLI::App* signal = add_flow_verb(noun, "signal", "Send a message to a channel.", &flow_signal);
+    signal->add_option("channel", flow_.name, "Its name.")->required();
+    signal->add_option("message", flow_.data, "The message, as JSON.")->capture_default_str();
+    signal->add_flag("--positional", flow_.positional, "To a wait that is already there, or lost.");
+    signal->add_flag("--early", flow_.early, "Keep it for an instance that is about to start.");
+    CLI::App* query = add_flow_verb(noun, "query", "Ask; a worker answers.", &flow_query);
+    CLI::App* update =
+        add_flow_verb(noun, "update", "Change its state; a worker answers.", &flow_update);
+    for (CLI::App* verb : {query, update}) {
+        verb->add_option("name", flow_.name, "Of the question.")->required();
+        verb->add_option("input", flow_.input, "The arguments, as a JSON array.")
+            ->capture_default_str();
+        verb->add_option("--timeout", flow_.timeout, "How long to wait.")->capture_default_str();
+    }
+    CLI::App* cancel = add_flow_verb(noun, "cancel", "Ask it to clean up and end.", &flow_cancel);
+    cancel->add_option("--grace", flow_.grace, "How long that may take.");
+    CLI::App* terminate =
+        add_flow_verb(noun, "terminate", "End it; its code gets no chance.", &flow_terminate);
+    CLI::App* suspend = add_flow_verb(noun, "suspend", "Let it rest.", &flow_suspend);
+    for (CLI::App* verb : {cancel, terminate, suspend}) {
+        verb->add_option("--reason", flow_.reason, "Why.")->capture_default_str();
+    }
+    add_flow_verb(noun, "resume", "Let a suspended one go on.", &flow_resume);
+}
+
+void CommandLine::add_flow_house(CLI::App& noun) {
+    CLI::App* out =
+        add_flow_verb(noun, "export", "Write its history, one JSON line per event.", &flow_export);
+    hints_[out->add_option("file", flow_.file, "Where; standard output if left out.")].takes =
+        Takes::file;
+    out->add_option("--execution", flow_.execution, "An earlier execution.");
+    CLI::App* in = add_flow_verb(noun, "import", "Make an instance of a history.", &flow_import);
+    hints_[in->add_option("file", flow_.file, "What export wrote; - is standard input.")
+               ->required()]
+        .takes = Takes::file;
+    CLI::App* remove = add_flow_verb(noun,
+                                     "delete",
+                                     "Remove one with its children, or those that ended long ago.",
+                                     &flow_delete,
+                                     false);
+    remove->add_option("id", flow_.id, "The instance.");
+    remove->add_flag("--force", flow_.force, "Even if it has not ended.");
+    remove->add_option("--limit", flow_.limit, "How many of the old ones at most.")
+        ->check(CLI::Range(1, flow_list_max));
+    CLI::App* prune = add_flow_verb(noun, "prune", "Remove its earlier executions.", &flow_prune);
+    prune->add_option("--keep", flow_.keep, "How many to keep, the current one included.")
+        ->check(CLI::Range(1, flow_list_max))
+        ->capture_default_str();
+    for (CLI::App* verb : {remove, prune}) {
+        verb->add_option("--older-than", flow_.older_than, "Ended longer ago than this: 30d.");
+    }
+    CLI::App* replay = add_flow_verb(noun,
+                                     "replay",
+                                     "Check a history against code; needs a program of yours.",
+                                     &flow_replay,
+                                     false);
+    hints_[replay->add_option("file", flow_.file, "What export wrote.")].takes = Takes::file;
 }
 
 void CommandLine::add_schema() {

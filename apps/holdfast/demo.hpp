@@ -1,7 +1,7 @@
-// holdfast demo: writers, a kill -9 in the middle of their work, and a count of what is left.
+// holdfast demo: a shop's orders as workflows, a kill -9 at the worst moments, and a ledger that
+// proves that every charge and every refund happened exactly once.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "command.hpp"
@@ -9,22 +9,22 @@
 namespace holdfast::app {
 
 struct DemoRequest {
-    int kills = 5;
-    int writers = 8;
-    bool keep = false;  // Leave the file behind.
+    int orders = 6;
+    bool keep = false;  // Leave the orders and the ledger behind.
 };
 
-// Returns exit_refused if an acknowledged transaction was lost, done twice or done by half.
+// Returns exit_refused if the ledger proves the opposite.
 int demo(const Context& context, const DemoRequest& request);
 
-struct DemoWriterRequest {
-    std::string run;  // A UUID.
-    std::int64_t kill_number = 0;
-    int writers = 0;
+struct DemoWorkerRequest {
+    int number = 0;
+    // Where it shall wait to be killed: "charge" for the order `hold_order`; empty: nowhere.
+    std::string hold_at;
+    std::string hold_order;
 };
 
-// The process that is killed: writes until then, and prints each transfer once it is committed, as
-// "writer transfer physical_commits".
-int demo_writer(const Context& context, const DemoWriterRequest& request);
+// The process that is killed: runs the shop's workflows and activities until then, and prints
+// "at MOMENT" once it has come to where it shall wait.
+int demo_worker(const Context& context, const DemoWorkerRequest& request);
 
 }  // namespace holdfast::app

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <holdfast/base/error.hpp>
+#include <holdfast/flow/sql_provider.hpp>
 
 namespace holdfast::demo {
 std::span<const sql::MigrationFile> schema_files();  // Made from schema/*.sql.
@@ -17,6 +18,7 @@ namespace holdfast::app {
 
 std::span<const sql::SchemaPart> schema_parts() {
     static const std::array parts{
+        flow::schema_part(),
         sql::SchemaPart{.name = "demo", .files = demo::schema_files(), .oldest = 1},
     };
     return parts;

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include <fmt/core.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <holdfast/base/assert.hpp>
@@ -13,14 +14,33 @@
 namespace holdfast::app {
 namespace {
 
-// Characters, not bytes: those that continue one are not counted.
-std::size_t width_of(std::string_view text) {
-    return static_cast<std::size_t>(std::ranges::count_if(
-        text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+constexpr std::size_t width_elsewhere = 100;
+constexpr std::size_t width_least = 60;
+
+bool begins_character(char c) {
+    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
 }
 
 bool colours_wanted() {
-    return ::isatty(STDOUT_FILENO) == 1 && !process_environment("NO_COLOR");
+    return on_terminal() && !process_environment("NO_COLOR");
+}
+
+std::string_view code_of(Ink colour) {
+    switch (colour) {
+        case Ink::red:
+            return "31";
+        case Ink::green:
+            return "32";
+        case Ink::yellow:
+            return "33";
+        case Ink::cyan:
+            return "36";
+        case Ink::grey:
+            return "90";
+        case Ink::plain:
+            break;
+    }
+    return "0";
 }
 
 }  // namespace
@@ -90,6 +110,48 @@ void Progress::clear() {
 
 std::string bold(std::string_view text) {
     return colours_wanted() ? fmt::format("\x1b[1m{}\x1b[0m", text) : std::string(text);
+}
+
+std::string ink(Ink colour, std::string_view text) {
+    return colours_wanted() && colour != Ink::plain
+               ? fmt::format("\x1b[{}m{}\x1b[0m", code_of(colour), text)
+               : std::string(text);
+}
+
+bool on_terminal() {
+    return ::isatty(STDOUT_FILENO) == 1;
+}
+
+std::size_t terminal_width() {
+    struct winsize size{};
+    if (!on_terminal() || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) {
+        return width_elsewhere;
+    }
+    return std::max<std::size_t>(size.ws_col, width_least);
+}
+
+std::size_t width_of(std::string_view text) {
+    return static_cast<std::size_t>(std::ranges::count_if(text, begins_character));
+}
+
+std::string shortened(std::string_view text, std::size_t width) {
+    std::string line(text);
+    // Control characters too: what workflows stored must not steer the reader's terminal.
+    std::ranges::replace_if(
+        line, [](char c) { return static_cast<unsigned char>(c) < 0x20U || c == 0x7F; }, ' ');
+    if (width_of(line) <= width) {
+        return line;
+    }
+    std::size_t characters = 0;
+    const auto end = std::ranges::find_if(line, [&characters, width](char c) {
+        return begins_character(c) && ++characters == width;
+    });
+    return line.erase(static_cast<std::size_t>(end - line.begin())) + "…";
+}
+
+std::string padded(std::string text, std::size_t width) {
+    const std::size_t now = width_of(text);
+    return now < width ? text + std::string(width - now, ' ') : text;
 }
 
 void print(std::string_view text) {

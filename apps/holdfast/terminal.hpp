@@ -2,6 +2,7 @@
 // terminal.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -56,6 +57,22 @@ private:
 
 // Bold on a terminal, as it is elsewhere.
 [[nodiscard]] std::string bold(std::string_view text);
+
+enum class Ink : std::uint8_t { plain, red, green, yellow, cyan, grey };
+// In a colour on a terminal, as it is elsewhere.
+[[nodiscard]] std::string ink(Ink colour, std::string_view text);
+
+// Whether standard output is a terminal, and not a file or a program.
+[[nodiscard]] bool on_terminal();
+// Its columns; 100 if it is none.
+[[nodiscard]] std::size_t terminal_width();
+
+// Characters, not bytes: those that continue one are not counted.
+[[nodiscard]] std::size_t width_of(std::string_view text);
+// In one line, and at most `width` characters of it; what was cut off is an ellipsis.
+[[nodiscard]] std::string shortened(std::string_view text, std::size_t width);
+// Filled up with blanks on the right.
+[[nodiscard]] std::string padded(std::string text, std::size_t width);
 
 // Writes to standard output. Unavailable if that is full or closed.
 void print(std::string_view text);

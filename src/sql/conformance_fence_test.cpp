@@ -217,6 +217,50 @@ TEST_P(Fences, AVerificationThatTheBodySwallowsStillForbidsTheCommit) {
     EXPECT_EQ(tasks(), 0);
 }
 
+TEST_P(Fences, AQueuedFenceAnswersAndTheTransactionGoesOn) {
+    const Guard other{.what = "shard 8", .key = {std::int64_t{8}}, .tokens = {std::int64_t{5}}};
+    rival_takes_the_shard();
+    db->transact("Save", {}, [&](Tx& tx) {
+        FenceAnswer lost = tx.ask_fenced(guard, save, "by ann");
+        FenceAnswer kept = tx.ask_fenced(other, save, "by ann");
+        EXPECT_FALSE(lost.held());
+        EXPECT_TRUE(kept.held());
+        tx.exec(add_task, 1);
+    });
+    EXPECT_EQ(data(), "fresh");
+    EXPECT_EQ(db.number("SELECT count(*) FROM shards WHERE data = 'by ann'"), 1);
+    EXPECT_EQ(tasks(), 1);
+}
+
+// Whoever forgets to ask must not commit under a guard that is lost.
+TEST_P(Fences, AQueuedFenceThatNobodyAsksAboutForbidsTheCommitWhenItIsLost) {
+    rival_takes_the_shard();
+    expect_lost([&] {
+        db->transact("Save", {}, [&](Tx& tx) {
+            (void)tx.ask_fenced(guard, save, "by ann");
+            tx.exec(add_task, 1);
+        });
+    });
+    expect_lost(
+        [&] { db->transact("Save", {}, [&](Tx& tx) { (void)tx.ask_fenced(guard, save, "x"); }); });
+    EXPECT_EQ(tasks(), 0);
+}
+
+// The fences travel with BEGIN; what follows their answers travels with COMMIT.
+TEST_P(Fences, QueuedFencesAndTheWritesBehindThemCostTwoRoundTrips) {
+    const auto work = [&](Tx& tx) {
+        FenceAnswer held = tx.ask_fenced(guard, save, "by ann");
+        EXPECT_TRUE(held.held());
+        tx.exec(add_task, 1);
+    };
+    const std::int64_t before = db->driver_stats().round_trips;
+    db->transact("Save", {}, work);
+    const std::int64_t trips = db->driver_stats().round_trips - before;
+    EXPECT_EQ(trips, db.backend() == test::Backend::sqlite ? 0 : 2);
+    EXPECT_EQ(data(), "by ann");
+    EXPECT_EQ(tasks(), 1);
+}
+
 INSTANTIATE_TEST_SUITE_P(Every, Fences, test::every_backend(), test::backend_name);
 
 }  // namespace

@@ -46,6 +46,10 @@ Rows Answer::rows() {
     return session_->take(ticket_).rows;
 }
 
+bool FenceAnswer::held() {
+    return tx_->take_fenced(ticket_);
+}
+
 std::size_t Tx::send(const Statement& statement, std::span<const Param> args, Reply reply) {
     const Rendered& text = engine_.rendered(statement, args.size());
     if (text.writes) {
@@ -90,6 +94,25 @@ bool Tx::wait_fenced(const Guard& guard,
                      const FencedStatement& statement,
                      std::span<const Param> args) {
     const std::int64_t changed = session_.take(send_guarded(guard, statement, args)).changed;
+    HOLDFAST_ASSERT(changed <= 1);
+    return changed == 1;
+}
+
+std::size_t Tx::queue_fenced(const Guard& guard,
+                             const FencedStatement& statement,
+                             std::span<const Param> args) {
+    const std::size_t ticket = send_guarded(guard, statement, args);
+    pending_.push_back(Fence{ticket, guard, &statement, false});
+    return ticket;
+}
+
+bool Tx::take_fenced(std::size_t ticket) {
+    const auto asked = std::find_if(pending_.begin(), pending_.end(), [&](const Fence& fence) {
+        return fence.ticket == ticket;
+    });
+    HOLDFAST_ASSERT(asked != pending_.end());
+    pending_.erase(asked);
+    const std::int64_t changed = session_.take(ticket).changed;
     HOLDFAST_ASSERT(changed <= 1);
     return changed == 1;
 }

@@ -47,7 +47,11 @@ class OnEveryDatabase:
     def test_the_table_for_people(self):
         self.schema("apply")
         done = self.run_it("schema", "status", "--db", self.url)
-        self.assertRegex(done.out, r"\Apart +version +known +state\ndemo +\d+ +\d+ +up to date\n\Z")
+        self.assertRegex(
+            done.out, r"\Apart +version +known +state\n(\w+ +\d+ +\d+ +up to date\n)+\Z"
+        )
+        self.assertRegex(done.out, r"(?m)^flow ")
+        self.assertRegex(done.out, r"(?m)^demo ")
 
     def test_a_part_can_be_named(self):
         self.assertEqual(self.demo_part(self.schema("apply", "--part", "demo"))["part"], "demo")

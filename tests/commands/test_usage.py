@@ -20,6 +20,7 @@ class Usage(binary.CommandTest):
         self.assertEqual(done.code, DONE)
         for word in (
             "demo",
+            "flow",
             "schema",
             "bench",
             "--db",
@@ -35,12 +36,15 @@ class Usage(binary.CommandTest):
         ):
             self.assertIn(word, done.out)
         self.assertNotIn(
-            "demo-writer", done.out, "the process that the demo kills is not a user's verb"
+            "demo-worker", done.out, "the process that the demo kills is not a user's verb"
         )
 
     def test_every_verb_has_help_of_its_own(self):
         for verb in (
             ["demo"],
+            ["flow"],
+            ["flow", "show"],
+            ["flow", "start"],
             ["schema"],
             ["schema", "apply"],
             ["schema", "status"],
@@ -73,8 +77,8 @@ class Usage(binary.CommandTest):
 
     def test_values_that_do_not_fit_are_refused(self):
         for arguments in (
-            ["demo", "--writers", "0"],
-            ["demo", "--kills", "many"],
+            ["demo", "--orders", "0"],
+            ["demo", "--orders", "many"],
             ["bench", "--rounds", "0"],
             ["bench", "--seconds", "-1"],
             ["bench", "--seconds", "nan"],
@@ -102,11 +106,11 @@ class Usage(binary.CommandTest):
 
 class LongDemo(binary.CommandTest):
     def start_demo(self, **environment):
-        """A demo that goes on for long, after its first kill."""
+        """A demo that goes on for seconds, after its first kill."""
         environment["TMPDIR"] = str(self.folder)
-        process = self.start("demo", "--kills", "1000", env=environment, bufsize=1)
+        process = self.start("demo", env=environment, bufsize=1)
         for line in process.stdout:
-            if line.startswith("   1 "):
+            if "kill -9 worker 1" in line:
                 return process
         self.fail(f"the demo ended: {process.stderr.read()}")
 
@@ -186,7 +190,7 @@ class Configuration(LongDemo):
             f"http://{address}/metrics", timeout=binary.SECONDS_MAX
         ) as answer:
             self.assertRegex(
-                answer.read().decode(), r'tx_attempts_count{.*operation="demo.read"} [1-9]'
+                answer.read().decode(), r'tx_attempts_count{.*operation="InstanceInfo"} [1-9]'
             )
         with urllib.request.urlopen(
             f"http://{address}/readyz", timeout=binary.SECONDS_MAX
@@ -220,19 +224,21 @@ class Completion(binary.CommandTest):
             self.bash_offers("schema", "dump", "--dialect", ""), ["sqlite", "postgres", "dsql"]
         )
         self.assertIn("sql", self.bash_offers("bench", ""))
-        self.assertIn("--kills", self.bash_offers("demo", "--"))
-        self.assertNotIn("--kills", self.bash_offers("bench", "--"))
+        self.assertIn("--orders", self.bash_offers("demo", "--"))
+        self.assertNotIn("--orders", self.bash_offers("bench", "--"))
+        self.assertEqual(self.bash_offers("flow", "sh"), ["show"])
+        self.assertIn("restart", self.bash_offers("flow", "start", "w", "--on-duplicate", ""))
         (self.folder / "some.yaml").touch()
         self.assertEqual(self.bash_offers("config", "show", "--config", "some"), ["some.yaml"])
 
     def test_hidden_verbs_are_not_offered(self):
-        self.assertNotIn("demo-writer", self.run_it("completion", "bash").out)
-        self.assertNotIn("demo-writer", self.run_it("completion", "zsh").out)
+        self.assertNotIn("demo-worker", self.run_it("completion", "bash").out)
+        self.assertNotIn("demo-worker", self.run_it("completion", "zsh").out)
 
     def test_zsh_gets_a_completion_file(self):
         done = self.run_it("completion", "zsh")
         self.assertTrue(done.out.startswith("#compdef holdfast\n"))
-        for word in ("apply", "--dialect", "(sqlite postgres dsql)", "--kills"):
+        for word in ("apply", "--dialect", "(sqlite postgres dsql)", "--orders", "--on-duplicate"):
             self.assertIn(word, done.out)
 
     @unittest.skipUnless(os.access("/usr/bin/zsh", os.X_OK), "there is no zsh here")

@@ -22,6 +22,7 @@ namespace holdfast::sql {
 
 class Engine;
 class Session;
+class Tx;
 
 // A query that has been queued. `rows` waits for the answer, once.
 class Answer {
@@ -32,6 +33,20 @@ private:
     friend class Tx;
     Answer(Session& session, std::size_t ticket) noexcept : session_(&session), ticket_(ticket) {}
     Session* session_;
+    std::size_t ticket_;
+};
+
+// A write under a guard that has been queued. `held` waits for the answer, once: false if the guard
+// is lost, and then the transaction goes on. A guard that nobody asks about is checked at the end,
+// and then a lost one forbids the commit.
+class FenceAnswer {
+public:
+    [[nodiscard]] bool held();
+
+private:
+    friend class Tx;
+    FenceAnswer(Tx& tx, std::size_t ticket) noexcept : tx_(&tx), ticket_(ticket) {}
+    Tx* tx_;
     std::size_t ticket_;
 };
 
@@ -81,6 +96,15 @@ public:
         const std::array<Param, sizeof...(A)> params{Param(args)...};
         return wait_fenced(guard, statement, params);
     }
+    // The same, queued, so that several share one round trip. Once `held` was asked, the row is
+    // locked and checked: what the body writes after that may travel with the commit.
+    template <class... A>
+    [[nodiscard]] FenceAnswer ask_fenced(const Guard& guard,
+                                         const FencedStatement& statement,
+                                         const A&... args) {
+        const std::array<Param, sizeof...(A)> params{Param(args)...};
+        return FenceAnswer(*this, queue_fenced(guard, statement, params));
+    }
     // Reads the guard's tokens with `locked_read` (a SELECT of the tokens by the key, with
     // {for_update}) and throws ConditionFailed unless they are as expected. Writes under the same
     // guard then need no round trip of their own to be checked: the row is locked.
@@ -96,6 +120,7 @@ public:
 
 private:
     friend class Engine;
+    friend class FenceAnswer;
     friend class SchemaSteps;
 
     enum class Reply : std::uint8_t { discarded, kept };
@@ -114,6 +139,10 @@ private:
     bool wait_fenced(const Guard& guard,
                      const FencedStatement& statement,
                      std::span<const Param> args);
+    std::size_t queue_fenced(const Guard& guard,
+                             const FencedStatement& statement,
+                             std::span<const Param> args);
+    bool take_fenced(std::size_t ticket);
     std::size_t send_guarded(const Guard& guard,
                              const FencedStatement& statement,
                              std::span<const Param> args);

@@ -1,0 +1,269 @@
+// The verbs of flow that change something.
+#include "flow.hpp"
+
+#include <fstream>
+#include <iostream>
+#include <iterator>
+
+#include "exit_code.hpp"
+#include "flow_access.hpp"
+#include "flow_text.hpp"
+#include "terminal.hpp"
+#include <fmt/core.h>
+
+#include <holdfast/base/error.hpp>
+#include <holdfast/base/uuid.hpp>
+#include <holdfast/flow_engine/stored.hpp>
+
+namespace holdfast::app {
+namespace {
+
+using std::chrono::milliseconds;
+
+// One sentence for people, or the object for programs.
+int say(const Context& context, const Json& json, std::string_view sentence) {
+    print(context.json ? json.dump() + "\n" : fmt::format("{}\n", sentence));
+    return exit_done;
+}
+
+flow::Payload json_value(std::string_view what, const std::string& text) {
+    if (!flow::is_json(text)) {
+        throw InvalidArgument(
+            fmt::format("{} is no JSON: {}; a text needs its quotes, as in '\"yes\"'", what, text));
+    }
+    return flow::Payload{text};
+}
+
+// The arguments of a workflow, a query or an update travel as an array.
+flow::Payload json_arguments(std::string_view what, const std::string& text) {
+    flow::Payload value = json_value(what, text);
+    if (text.find_first_not_of(" \t\r\n") == std::string::npos ||
+        text[text.find_first_not_of(" \t\r\n")] != '[') {
+        throw InvalidArgument(
+            fmt::format("{} is no array of arguments: {}; write '[{}]'", what, text, text));
+    }
+    return value;
+}
+
+flow::DuplicatePolicy policy_named(const std::string& name) {
+    if (name == "reject") {
+        return flow::DuplicatePolicy::reject;
+    }
+    if (name == "use-existing") {
+        return flow::DuplicatePolicy::use_existing;
+    }
+    if (name == "restart") {
+        return flow::DuplicatePolicy::restart;
+    }
+    throw InvalidArgument(fmt::format(
+        "--on-duplicate '{}' is none; choose from reject, use-existing, restart", name));
+}
+
+// Between our look and the message the workflow may have ended, or been deleted.
+void require_delivered(flow::Delivery delivery, const std::string& id) {
+    if (delivery != flow::Delivery::delivered) {
+        throw Error(Code::condition_failed,
+                    Outcome::not_applied,
+                    fmt::format("workflow '{}' ended just now; holdfast flow show tells how", id));
+    }
+}
+
+int ask(const Context& context, const FlowRequest& request, bool update) {
+    const flow::Payload input = json_arguments("the input", request.input);
+    const milliseconds timeout = duration_of("--timeout", request.timeout);
+    FlowAccess flows(context);
+    (void)flows.running(request.id, update ? "update" : "query");
+    try {
+        const flow::Payload reply =
+            flows.client().ask(request.id, timeout, update, request.name, input);
+        return say(context, {{"id", request.id}, {"reply", payload_json(reply.json)}}, reply.json);
+    } catch (const flow::Failure& failure) {
+        throw Error(Code::condition_failed, Outcome::not_applied, failure.info().text());
+    } catch (Error& error) {
+        if (error.code() == Code::deadline) {
+            error.add_context("no worker answered; is one running? flow::command_line has `run`");
+        }
+        throw;
+    }
+}
+
+std::string read_all(const std::string& path) {
+    if (path == "-") {
+        return {std::istreambuf_iterator<char>(std::cin), {}};
+    }
+    std::ifstream file(path, std::ios::binary);
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+    if (!file) {
+        throw Error(Code::not_found,
+                    Outcome::not_applied,
+                    fmt::format("cannot read '{}'; name a file of holdfast flow export", path));
+    }
+    return text;
+}
+
+void write_all(const std::string& path, const std::string& text) {
+    std::ofstream file(path, std::ios::binary | std::ios::trunc);
+    file << text;
+    file.close();
+    if (!file) {
+        throw Error(Code::unavailable,
+                    Outcome::not_applied,
+                    fmt::format("cannot write '{}'; choose another place", path));
+    }
+}
+
+std::string counts_text(const flow::DeleteCounts& counts) {
+    return fmt::format("removed {} instances, {} executions, {} events, {} messages",
+                       counts.instances,
+                       counts.executions,
+                       counts.events,
+                       counts.messages);
+}
+
+}  // namespace
+
+int flow_start(const Context& context, const FlowRequest& request) {
+    const flow::StartOptions options{.version = request.version,
+                                     .delay = duration_of("--delay", request.delay),
+                                     .duplicate = policy_named(request.on_duplicate)};
+    const flow::Payload input = json_arguments("--input", request.input);
+    const std::string id = request.id.empty() ? Uuid::v4().text() : request.id;
+    FlowAccess flows(context);
+    const bool created = flows.client().start_by_name(options, request.workflow, id, input);
+    return say(context,
+               {{"id", id}, {"workflow", request.workflow}, {"created", created}},
+               created ? fmt::format("started {}", id) : fmt::format("{} is there already", id));
+}
+
+int flow_signal(const Context& context, const FlowRequest& request) {
+    const flow::Payload data = json_value("the message", request.data);
+    flow::MessageBody message = flow::ChannelMessage{request.name, data};
+    if (request.positional) {
+        message = flow::SignalMessage{request.name, data};
+    }
+    FlowAccess flows(context);
+    if (!request.early) {
+        (void)flows.running(request.id, "signal");
+    }
+    const flow::Delivery delivery = flows.client().send(request.id, std::move(message));
+    const bool early = delivery == flow::Delivery::early;
+    if (!early || !request.early) {
+        require_delivered(delivery, request.id);
+    }
+    return say(context,
+               {{"id", request.id}, {"name", request.name}, {"early", early}},
+               early ? fmt::format("kept for {}, which has not started", request.id)
+                     : fmt::format("sent to {}", request.id));
+}
+
+int flow_query(const Context& context, const FlowRequest& request) {
+    return ask(context, request, false);
+}
+
+int flow_update(const Context& context, const FlowRequest& request) {
+    return ask(context, request, true);
+}
+
+int flow_cancel(const Context& context, const FlowRequest& request) {
+    const milliseconds grace = duration_of("--grace", request.grace);
+    FlowAccess flows(context);
+    (void)flows.running(request.id, "cancel");
+    require_delivered(flows.client().cancel(request.id, request.reason, grace), request.id);
+    return say(context,
+               {{"id", request.id}, {"cancel", "requested"}},
+               fmt::format("asked {} to stop", request.id));
+}
+
+int flow_terminate(const Context& context, const FlowRequest& request) {
+    FlowAccess flows(context);
+    (void)flows.running(request.id, "terminate");
+    require_delivered(flows.client().terminate(request.id, request.reason), request.id);
+    return say(context,
+               {{"id", request.id}, {"terminate", "requested"}},
+               fmt::format("{} ends at its next turn, without its code", request.id));
+}
+
+int flow_suspend(const Context& context, const FlowRequest& request) {
+    FlowAccess flows(context);
+    (void)flows.running(request.id, "suspend");
+    require_delivered(flows.client().suspend(request.id, request.reason), request.id);
+    return say(context,
+               {{"id", request.id}, {"suspend", "requested"}},
+               fmt::format("{} stops after its next turn; its messages wait", request.id));
+}
+
+int flow_resume(const Context& context, const FlowRequest& request) {
+    FlowAccess flows(context);
+    (void)flows.running(request.id, "resume");
+    (void)flows.client().resume(request.id);
+    return say(
+        context, {{"id", request.id}, {"resumed", true}}, fmt::format("{} goes on", request.id));
+}
+
+int flow_export(const Context& context, const FlowRequest& request) {
+    FlowAccess flows(context);
+    const flow::InstanceInfo info = flows.info(request.id);
+    const flow::ExecutionId execution = request.execution == 0 ? info.execution : request.execution;
+    const std::string lines = flows.client().export_history(request.id, execution);
+    if (request.file.empty() || request.file == "-") {
+        print(lines);
+        return exit_done;
+    }
+    write_all(request.file, lines);
+    return say(context,
+               {{"id", request.id}, {"execution", execution}, {"file", request.file}},
+               fmt::format("wrote {}", request.file));
+}
+
+int flow_import(const Context& context, const FlowRequest& request) {
+    const std::string lines = read_all(request.file);
+    FlowAccess flows(context);
+    flows.client().import_history(request.id, lines);
+    const flow::InstanceInfo info = flows.info(request.id);
+    return say(
+        context,
+        to_json(info),
+        fmt::format("imported {}: {}, {} events", request.id, status_text(info), info.last_event));
+}
+
+int flow_delete(const Context& context, const FlowRequest& request) {
+    if (request.id.empty() == request.older_than.empty()) {
+        throw InvalidArgument(
+            "name one workflow to delete, or those that ended long ago with "
+            "--older-than 30d");
+    }
+    FlowAccess flows(context);
+    flow::DeleteCounts counts;
+    if (!request.id.empty()) {
+        (void)flows.info(request.id);
+        counts = flows.client().remove(request.id, request.force);
+    } else {
+        const milliseconds age = duration_of("--older-than", request.older_than);
+        counts = flows.client().remove_ended(
+            {.ids = {}, .completed_before = flows.now() - age, .limit = request.limit});
+    }
+    return say(context, to_json(counts), counts_text(counts));
+}
+
+int flow_prune(const Context& context, const FlowRequest& request) {
+    FlowAccess flows(context);
+    (void)flows.info(request.id);
+    flow::PruneOptions options{.keep_last = request.keep, .completed_before = {}};
+    if (!request.older_than.empty()) {
+        options.completed_before = flows.now() - duration_of("--older-than", request.older_than);
+    }
+    const flow::DeleteCounts counts = flows.client().prune(request.id, options);
+    return say(
+        context,
+        to_json(counts),
+        fmt::format("removed {} earlier executions, {} events", counts.executions, counts.events));
+}
+
+int flow_replay(const Context&, const FlowRequest& request) {
+    throw InvalidArgument(fmt::format(
+        "holdfast has no workflow code to replay {} with; call flow::command_line(registry, argc, "
+        "argv) in your own program and use its verb replay",
+        request.file.empty() ? "a history" : request.file));
+}
+
+}  // namespace holdfast::app

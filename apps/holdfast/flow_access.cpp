@@ -1,0 +1,69 @@
+#include "flow_access.hpp"
+
+#include "database.hpp"
+#include "flow_text.hpp"
+#include <fmt/core.h>
+
+#include <holdfast/base/error.hpp>
+#include <holdfast/base/units.hpp>
+#include <holdfast/flow/sql_provider.hpp>
+#include <holdfast/sql/schema.hpp>
+
+namespace holdfast::app {
+namespace {
+
+// A store gives a file its tables; a question must not.
+sql::Database& with_tables(sql::Database& db, const std::stop_token& stop) {
+    sql::schema_require(db, flow::schema_part(), {.stop = stop});
+    return db;
+}
+
+}  // namespace
+
+FlowAccess::FlowAccess(const Context& context)
+    : db_(required_database_url(context), database_options(context)),
+      store_(with_tables(db_, context.stop)),
+      client_(store_),
+      stop_(context.stop) {}
+
+flow::InstanceInfo FlowAccess::info(std::string_view id) {
+    std::optional<flow::InstanceInfo> found = client_.info(id);
+    if (!found) {
+        throw Error(Code::not_found,
+                    Outcome::not_applied,
+                    fmt::format("there is no workflow '{}'; holdfast flow list shows those there "
+                                "are",
+                                id));
+    }
+    return std::move(*found);
+}
+
+flow::InstanceInfo FlowAccess::running(std::string_view id, std::string_view what) {
+    flow::InstanceInfo found = info(id);
+    if (is_final(found.status)) {
+        throw Error(Code::condition_failed,
+                    Outcome::not_applied,
+                    fmt::format("workflow '{}' has {}; it is too late to {} it",
+                                id,
+                                found.status == flow::Status::cancelled ? "been cancelled"
+                                                                        : to_string(found.status),
+                                what));
+    }
+    return found;
+}
+
+flow::Moment FlowAccess::now() {
+    const sql::Timestamp now = db_.transact(
+        "FlowNow", {.stop = stop_, .read_only = true}, [](sql::Tx& tx) { return tx.now(); });
+    return std::chrono::floor<std::chrono::milliseconds>(now);
+}
+
+std::chrono::milliseconds duration_of(std::string_view option, const std::string& text) {
+    try {
+        return std::chrono::duration_cast<std::chrono::milliseconds>(parse_duration(text));
+    } catch (const Error& error) {
+        throw InvalidArgument(fmt::format("{} is no duration: {}", option, error.what()));
+    }
+}
+
+}  // namespace holdfast::app

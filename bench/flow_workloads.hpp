@@ -1,0 +1,48 @@
+// The workflows that are measured.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include <holdfast/flow/flow.hpp>
+#include <holdfast/flow/json.hpp>
+
+namespace holdfast::bench {
+
+std::int64_t step(std::int64_t value);
+std::string process_task(std::string input);
+std::string process_task_slowly(std::string input);
+std::string make_payload(std::string input, std::int64_t kilobytes);
+
+flow::Workflow<std::int64_t> chain(flow::Context& ctx, std::int64_t steps);
+flow::Workflow<std::string> parallel(flow::Context& ctx, std::int64_t tasks);
+flow::Workflow<std::string> parallel_slow(flow::Context& ctx, std::int64_t tasks);
+flow::Workflow<std::int64_t> fanout(flow::Context& ctx, std::int64_t tasks);
+flow::Workflow<flow::Unit> nap(flow::Context& ctx, std::int64_t milliseconds);
+flow::Workflow<flow::Unit> endless(flow::Context& ctx);
+flow::Workflow<std::string> large(flow::Context& ctx);
+flow::Workflow<std::string> large_child(flow::Context& ctx, std::string input);
+
+[[nodiscard]] flow::Registry workloads();
+
+// The text of the large payload scenario, cut to so many kilobytes.
+[[nodiscard]] std::string pattern(std::size_t kilobytes);
+
+// One message to `endless`: it takes it, and waits for the next.
+inline constexpr flow::Channel<std::int64_t> pokes{"poke"};
+
+}  // namespace holdfast::bench
+
+HOLDFAST_NAME(holdfast::bench::step, "bench.step");
+HOLDFAST_NAME(holdfast::bench::process_task, "bench.process_task");
+HOLDFAST_NAME(holdfast::bench::process_task_slowly, "bench.process_task_slowly");
+HOLDFAST_NAME(holdfast::bench::make_payload, "bench.make_payload");
+HOLDFAST_NAME(holdfast::bench::chain, "bench.chain");
+HOLDFAST_NAME(holdfast::bench::parallel, "bench.parallel");
+HOLDFAST_NAME(holdfast::bench::parallel_slow, "bench.parallel_slow");
+HOLDFAST_NAME(holdfast::bench::fanout, "bench.fanout");
+HOLDFAST_NAME(holdfast::bench::nap, "bench.nap");
+HOLDFAST_NAME(holdfast::bench::endless, "bench.endless");
+HOLDFAST_NAME(holdfast::bench::large, "bench.large");
+HOLDFAST_NAME(holdfast::bench::large_child, "bench.large_child");

@@ -1,0 +1,469 @@
+#include "activity_pool.hpp"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include <holdfast/base/log.hpp>
+
+namespace holdfast::flow {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr std::size_t result_bytes_max = 1U << 20U;
+// A process keeps about this much work in hand, so that short activities need no asking and long
+// ones are left to others.
+constexpr std::chrono::microseconds work_in_hand{50'000};
+constexpr double in_hand_per_thread_max = 16.0;
+constexpr std::chrono::milliseconds renewal_pause{1'000};
+
+FailureInfo failure_now() {
+    try {
+        throw;
+    } catch (const Failure& failure) {
+        return failure.info();
+    } catch (const std::exception& error) {
+        return Failure("", error.what()).info();
+    } catch (...) {
+        return Failure("", "something that is no std::exception was thrown").info();
+    }
+}
+
+ActivityAnswer answered(const ActivityKey& key, std::variant<Payload, FailureInfo> result) {
+    return ActivityAnswer{.event = key.event, .result = std::move(result)};
+}
+
+std::variant<Payload, FailureInfo> bounded(Payload result) {
+    if (result.json.size() > result_bytes_max) {
+        return FailureInfo{
+            .type = "LimitExceeded",
+            .message = fmt::format(
+                "the result has {} bytes; at most {}", result.json.size(), result_bytes_max),
+            .retryable = false};
+    }
+    return result;
+}
+
+}  // namespace
+
+struct ActivityPool::Job {
+    explicit Job(ClaimedActivity what) : claim(std::move(what)) {}
+    ClaimedActivity claim;
+    std::stop_source stop;
+    Steady renewed = steady_clock::now();
+    Steady stopped_at{};  // When it was asked to stop.
+    bool running = false;
+    bool ended = false;     // Has run; its answer is on its way.
+    bool given_up = false;  // Whatever it still does, nobody listens.
+};
+
+struct ActivityPool::Shared {
+    Shared(
+        Provider& p, const Registry& r, const RuntimeOptions& o, std::shared_ptr<Meters> m, Hooks h)
+        : provider(p),
+          registry(r),
+          options(o),
+          meters(std::move(m)),
+          hooks(std::move(h)),
+          logger(o.logger != nullptr ? *o.logger : null_logger()) {}
+
+    Provider& provider;
+    const Registry registry;
+    const RuntimeOptions options;
+    const std::shared_ptr<Meters> meters;
+    const Hooks hooks;
+    Logger& logger;
+
+    mutable std::mutex mutex;
+    std::condition_variable_any work;
+    std::condition_variable quiet;
+    std::deque<std::shared_ptr<Job>> queue;
+    std::map<ActivityKey, std::shared_ptr<Job>> held;
+    int reserved = 0;
+    int running = 0;
+    int stuck = 0;
+    bool closed = false;
+    bool stopping = false;
+    double mean_us = 1'000.0;  // Of the last activities.
+
+    [[nodiscard]] int allowed() const {
+        const double per_thread = std::clamp(
+            static_cast<double>(work_in_hand.count()) / mean_us, 1.0, in_hand_per_thread_max);
+        return static_cast<int>(per_thread * std::max(options.activity_threads, 1));
+    }
+    [[nodiscard]] int taken() const { return static_cast<int>(held.size()) + reserved; }
+    void ask_to_stop(Job& job) {
+        if (!job.stop.stop_requested()) {
+            job.stopped_at = steady_clock::now();
+            job.stop.request_stop();
+        }
+    }
+};
+
+ActivityPool::ActivityPool(Provider& provider,
+                           const Registry& registry,
+                           const RuntimeOptions& options,
+                           std::shared_ptr<Meters> meters,
+                           Hooks hooks)
+    : shared_(std::make_shared<Shared>(
+          provider, registry, options, std::move(meters), std::move(hooks))) {
+    if (!options.manual) {
+        for (int i = 0; i < options.activity_threads; ++i) {
+            spawn();
+        }
+    }
+}
+
+ActivityPool::~ActivityPool() = default;
+
+void ActivityPool::spawn() {
+    threads_.emplace_back([shared = shared_] { work(shared); });
+}
+
+bool ActivityPool::reserve(const ActivityTask& task) {
+    Shared& shared = *shared_;
+    if (shared.options.activity_threads == 0 || !shared.options.tags.admits(task.tag) ||
+        shared.registry.find_activity(task.name) == nullptr) {
+        return false;
+    }
+    const std::lock_guard lock(shared.mutex);
+    if (shared.closed || shared.taken() >= shared.allowed()) {
+        return false;
+    }
+    ++shared.reserved;
+    return true;
+}
+
+void ActivityPool::unreserve() {
+    const std::lock_guard lock(shared_->mutex);
+    --shared_->reserved;
+}
+
+void ActivityPool::add(ClaimedActivity claim, bool reserved) {
+    Shared& shared = *shared_;
+    auto job = std::make_shared<Job>(std::move(claim));
+    const std::lock_guard lock(shared.mutex);
+    if (reserved) {
+        --shared.reserved;
+    }
+    shared.held[job->claim.task.key] = job;
+    shared.queue.push_back(std::move(job));
+    shared.work.notify_one();
+}
+
+int ActivityPool::room() const {
+    const std::lock_guard lock(shared_->mutex);
+    if (shared_->closed || shared_->options.activity_threads == 0) {
+        return 0;
+    }
+    return std::max(0, shared_->allowed() - shared_->taken());
+}
+
+std::size_t ActivityPool::sessions() const {
+    const std::lock_guard lock(shared_->mutex);
+    std::set<std::string_view> distinct;
+    for (const auto& [key, job] : shared_->held) {
+        if (job->claim.task.session) {
+            distinct.insert(*job->claim.task.session);
+        }
+    }
+    return distinct.size();
+}
+
+void ActivityPool::cancel(const ActivityKey& key) {
+    Shared& shared = *shared_;
+    const std::lock_guard lock(shared.mutex);
+    const auto found = shared.held.find(key);
+    if (found == shared.held.end()) {
+        return;
+    }
+    const std::shared_ptr<Job> job = found->second;
+    shared.ask_to_stop(*job);
+    if (!job->running && !job->ended) {
+        std::erase(shared.queue, job);
+        shared.held.erase(found);
+        shared.quiet.notify_all();
+    }
+}
+
+void ActivityPool::settled(const ActivityKey& key, const Uuid& token) {
+    Shared& shared = *shared_;
+    bool full = false;
+    {
+        const std::lock_guard lock(shared.mutex);
+        const auto found = shared.held.find(key);
+        if (found != shared.held.end() && found->second->claim.token == token) {
+            full = shared.taken() >= shared.allowed();
+            shared.held.erase(found);
+        }
+        shared.quiet.notify_all();
+    }
+    if (full) {
+        shared.hooks.room();
+    }
+}
+
+// --- running
+// ---------------------------------------------------------------------------------------
+
+void ActivityPool::work(const std::shared_ptr<Shared>& shared) {
+    for (;;) {
+        std::shared_ptr<Job> job;
+        {
+            std::unique_lock lock(shared->mutex);
+            shared->work.wait(lock, [&] { return shared->stopping || !shared->queue.empty(); });
+            if (shared->stopping) {
+                return;
+            }
+            job = std::move(shared->queue.front());
+            shared->queue.pop_front();
+            job->running = true;
+            ++shared->running;
+        }
+        run(*shared, job);
+        const std::lock_guard lock(shared->mutex);
+        if (job->given_up) {
+            --shared->stuck;  // Its place was filled by another thread.
+            shared->quiet.notify_all();
+            return;
+        }
+    }
+}
+
+bool ActivityPool::run_one() {
+    std::shared_ptr<Job> job;
+    {
+        const std::lock_guard lock(shared_->mutex);
+        if (shared_->queue.empty()) {
+            return false;
+        }
+        job = std::move(shared_->queue.front());
+        shared_->queue.pop_front();
+        job->running = true;
+        ++shared_->running;
+    }
+    run(*shared_, job);
+    return true;
+}
+
+void ActivityPool::run(Shared& shared, const std::shared_ptr<Job>& job) {
+    const Steady began = steady_clock::now();
+    const ClaimedActivity& claim = job->claim;
+    const Registry::Activity* const activity = shared.registry.find_activity(claim.task.name);
+    if (claim.attempt > shared.options.max_attempts) {
+        ++shared.meters->poisoned;
+        finish(shared,
+               job,
+               answered(claim.task.key,
+                        FailureInfo{.kind = FailureKind::poison,
+                                    .type = "Poison",
+                                    .message = fmt::format(
+                                        "the activity {}#{} was tried {} times (at most {})",
+                                        claim.task.name,
+                                        claim.task.key.event,
+                                        claim.attempt - 1,
+                                        shared.options.max_attempts),
+                                    .retryable = false}),
+               false);
+        return;
+    }
+    if (activity == nullptr) {
+        const int doublings = std::clamp(claim.attempt - 1, 0, 6);
+        shared.provider.abandon_activity(
+            claim.task.key,
+            claim.token,
+            std::min(shared.options.unregistered_first * (1 << doublings),
+                     shared.options.unregistered_max),
+            false);
+        finish(shared, job, std::nullopt, true);
+        return;
+    }
+    std::optional<ActivityAnswer> answer;
+    bool committed = false;
+    try {
+        answer = answer_of(shared, *job);
+        committed = !answer.has_value();
+    } catch (...) {
+        answer = answered(claim.task.key, failure_now());
+    }
+    ++shared.meters->activities;
+    {
+        const std::lock_guard lock(shared.mutex);
+        const auto took =
+            std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - began);
+        shared.mean_us += (static_cast<double>(took.count()) - shared.mean_us) / 16.0;
+        shared.mean_us = std::max(shared.mean_us, 1.0);
+    }
+    finish(shared, job, std::move(answer), committed);
+}
+
+// Empty: it was transactional, and its answer is committed or was not wanted.
+std::optional<ActivityAnswer> ActivityPool::answer_of(Shared& shared, Job& job) {
+    const ClaimedActivity& claim = job.claim;
+    const Registry::Activity& activity = *shared.registry.find_activity(claim.task.name);
+    ActivityContext context(
+        claim, job.stop.get_token(), shared.logger, [&](const Payload& progress) {
+            shared.provider.heartbeat(claim.task.key, claim.token, progress);
+        });
+    if (!activity.transactional) {
+        return answered(claim.task.key, bounded(activity.run(context, nullptr, claim.task.input)));
+    }
+    const bool done =
+        shared.provider.end_activity_in_transaction(claim.task.key, claim.token, [&](sql::Tx& tx) {
+            Payload result = activity.run(context, &tx, claim.task.input);
+            return answered(claim.task.key, bounded(std::move(result)));
+        });
+    if (done) {
+        shared.hooks.mailed(claim.task.key.instance);
+    }
+    return std::nullopt;
+}
+
+void ActivityPool::finish(Shared& shared,
+                          const std::shared_ptr<Job>& job,
+                          std::optional<ActivityAnswer> answer,
+                          bool committed) {
+    {
+        const std::lock_guard lock(shared.mutex);
+        --shared.running;
+        job->running = false;
+        job->ended = true;
+        if (committed || job->given_up) {
+            const auto found = shared.held.find(job->claim.task.key);
+            if (found != shared.held.end() && found->second == job) {
+                shared.held.erase(found);
+            }
+        }
+        shared.quiet.notify_all();
+        if (job->given_up) {
+            return;
+        }
+    }
+    if (committed) {
+        shared.hooks.room();
+        return;
+    }
+    shared.hooks.ended(ActivityEnd{
+        .key = job->claim.task.key, .token = job->claim.token, .answer = std::move(answer)});
+}
+
+// --- keeping
+// ----------------------------------------------------------------------------------------
+
+void ActivityPool::tick(Steady now) {
+    Shared& shared = *shared_;
+    std::vector<std::pair<ActivityKey, Uuid>> due;
+    {
+        const std::lock_guard lock(shared.mutex);
+        const auto pause =
+            std::min<std::chrono::nanoseconds>(renewal_pause, shared.options.activity_lease / 3);
+        for (const auto& [key, job] : shared.held) {
+            if (now - job->renewed >= pause) {
+                due.emplace_back(key, job->claim.token);
+            }
+        }
+    }
+    if (!due.empty()) {
+        const std::vector<bool> kept =
+            shared.provider.renew_activities(due, shared.options.activity_lease);
+        const std::lock_guard lock(shared.mutex);
+        for (std::size_t i = 0; i < due.size(); ++i) {
+            const auto found = shared.held.find(due[i].first);
+            if (found == shared.held.end() || found->second->claim.token != due[i].second) {
+                continue;
+            }
+            if (kept[i]) {
+                found->second->renewed = now;
+            } else if (!found->second->ended) {
+                shared.ask_to_stop(*found->second);
+            }
+        }
+    }
+    give_up_on_stuck(now);
+}
+
+// A plain function cannot be killed. Its result is fenced off, and another thread takes its place.
+void ActivityPool::give_up_on_stuck(Steady now) {
+    Shared& shared = *shared_;
+    int replace = 0;
+    {
+        const std::lock_guard lock(shared.mutex);
+        for (auto it = shared.held.begin(); it != shared.held.end();) {
+            Job& job = *it->second;
+            const bool overdue = job.running && job.stop.stop_requested() &&
+                                 now - job.stopped_at >= shared.options.cancel_grace;
+            if (!overdue || shared.stuck >= shared.options.stuck_activities_max) {
+                ++it;
+                continue;
+            }
+            job.given_up = true;
+            ++shared.stuck;
+            ++replace;
+            shared.logger.warn(
+                "an activity does not end after it was cancelled",
+                {{"instance", job.claim.task.key.instance}, {"activity", job.claim.task.name}});
+            it = shared.held.erase(it);
+        }
+    }
+    for (; replace > 0; --replace) {
+        spawn();
+    }
+}
+
+void ActivityPool::close() {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->closed = true;
+}
+
+bool ActivityPool::idle() const {
+    const std::lock_guard lock(shared_->mutex);
+    return shared_->held.empty();
+}
+
+DrainReport ActivityPool::stop(milliseconds grace) {
+    Shared& shared = *shared_;
+    DrainReport report;
+    std::vector<std::shared_ptr<Job>> left;
+    {
+        std::unique_lock lock(shared.mutex);
+        shared.closed = true;
+        for (const auto& [key, job] : shared.held) {
+            shared.ask_to_stop(*job);
+            if (!job->running && !job->ended) {
+                left.push_back(job);
+            }
+        }
+        shared.queue.clear();
+        shared.quiet.wait_for(lock, grace, [&] { return shared.running == 0; });
+        for (const auto& [key, job] : shared.held) {
+            if (job->running) {
+                job->given_up = true;
+                ++shared.stuck;
+                left.push_back(job);
+            }
+        }
+        shared.stopping = true;
+        shared.work.notify_all();
+        report.activities_stuck = shared.stuck;
+    }
+    for (const std::shared_ptr<Job>& job : left) {
+        ++report.activities_abandoned;
+        shared.provider.abandon_activity(
+            job->claim.task.key, job->claim.token, milliseconds{0}, true);
+        const std::lock_guard lock(shared.mutex);
+        shared.held.erase(job->claim.task.key);
+    }
+    for (std::thread& thread : threads_) {
+        if (report.activities_stuck > 0) {
+            thread
+                .detach();  // Which of them is stuck cannot be told; none touches anything of ours.
+        } else {
+            thread.join();
+        }
+    }
+    threads_.clear();
+    return report;
+}
+
+}  // namespace holdfast::flow

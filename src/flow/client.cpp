@@ -1,0 +1,263 @@
+#include <holdfast/flow/client.hpp>
+
+#include <algorithm>
+
+#include "exchange.hpp"
+#include <fmt/core.h>
+
+#include <holdfast/base/clock.hpp>
+#include <holdfast/base/error.hpp>
+#include <holdfast/base/uuid.hpp>
+#include <holdfast/flow_engine/stored.hpp>
+
+namespace holdfast::flow {
+namespace {
+
+using std::chrono::steady_clock;
+
+// A waiter looks for itself from time to time: what another process did reaches it only so. The
+// pause grows, and a local change ends it at once.
+class LookInterval {
+public:
+    [[nodiscard]] Steady next(Steady until) {
+        const Steady then = steady_clock::now() + pause_;
+        pause_ = std::min(pause_ * 2, longest);
+        return std::min(then, until);
+    }
+
+private:
+    static constexpr std::chrono::milliseconds longest{100};
+    std::chrono::milliseconds pause_{5};
+};
+
+[[noreturn]] void unknown_instance(std::string_view id) {
+    throw Error(Code::not_found,
+                holdfast::Outcome::not_applied,
+                fmt::format("there is no workflow instance '{}'", id));
+}
+
+[[noreturn]] void too_late(std::string_view id, milliseconds timeout, std::string_view what) {
+    throw Error(Code::deadline,
+                holdfast::Outcome::not_applied,
+                fmt::format("'{}' {} within {} ms", id, what, timeout.count()));
+}
+
+}  // namespace
+
+Client::Client(std::shared_ptr<Store> store) : owned_(std::move(store)), store_(owned_.get()) {}
+
+Client::Client(Store& store) : store_(&store) {}
+
+Provider& Client::provider() noexcept {
+    return store_->provider();
+}
+
+bool Client::start_by_name(const StartOptions& options,
+                           std::string_view workflow,
+                           std::string id,
+                           Payload input) {
+    StartInstance request{.instance = std::move(id),
+                          .start = StartMessage{.name = std::string(workflow),
+                                                .version = options.version,
+                                                .input = std::move(input),
+                                                .parent = std::nullopt},
+                          .delay = options.delay,
+                          .duplicate = options.duplicate,
+                          .notify = !store_->exchange().runs(workflow),
+                          .token = Uuid::v4()};
+    detail::Exchange& exchange = store_->exchange();
+    exchange.expect(workflow, request.instance, request.token);
+    Started started;
+    try {
+        started = provider().start(request);
+    } catch (...) {
+        exchange.call_off(request.instance);
+        throw;
+    }
+    if (!started.created) {
+        exchange.call_off(request.instance);
+        if (options.duplicate == DuplicatePolicy::reject) {
+            throw Error(Code::already_exists,
+                        holdfast::Outcome::not_applied,
+                        fmt::format("there is a workflow instance '{}' already; choose another id "
+                                    "or a duplicate policy",
+                                    request.instance));
+        }
+        return false;
+    }
+    if (options.delay.count() == 0) {
+        exchange.started(workflow, request.instance, started.token);
+    } else {
+        exchange.call_off(request.instance);
+    }
+    return true;
+}
+
+InstanceInfo Client::wait(std::string_view id, milliseconds timeout) {
+    detail::Exchange::Watch watch(store_->exchange(), std::string(id));
+    const Steady until = steady_clock::now() + timeout;
+    LookInterval interval;
+    for (;;) {
+        std::optional<InstanceInfo> found = provider().info(id);
+        if (!found) {
+            unknown_instance(id);
+        }
+        if (is_final(found->status)) {
+            return std::move(*found);
+        }
+        if (steady_clock::now() >= until) {
+            too_late(id, timeout, "has not ended");
+        }
+        watch.wait(interval.next(until));
+    }
+}
+
+InstanceInfo Client::wait_for_status(std::string_view id, std::int64_t seen, milliseconds timeout) {
+    detail::Exchange::Watch watch(store_->exchange(), std::string(id));
+    const Steady until = steady_clock::now() + timeout;
+    LookInterval interval;
+    for (;;) {
+        std::optional<InstanceInfo> found = provider().info(id);
+        if (!found) {
+            unknown_instance(id);
+        }
+        if (is_final(found->status) || found->status_version > seen) {
+            return std::move(*found);
+        }
+        if (steady_clock::now() >= until) {
+            too_late(id, timeout, "has no newer status");
+        }
+        watch.wait(interval.next(until));
+    }
+}
+
+FailureInfo Client::failure_of(const InstanceInfo& info) {
+    return decode_failure(info.output);
+}
+
+Delivery Client::send(std::string_view id, MessageBody message) {
+    const std::string instance(id);
+    const Delivery delivery = provider().send(
+        OutgoingMessage{.instance = instance,
+                        .message = Message{.execution = 0, .body = std::move(message)},
+                        .visible_at_ms = 0,
+                        .notify = !store_->exchange().has(instance)});
+    if (delivery == Delivery::delivered) {
+        store_->exchange().mailed(instance);
+    }
+    return delivery;
+}
+
+Delivery Client::cancel(std::string_view id, std::string reason, milliseconds grace) {
+    return send(id, CancelMessage{std::move(reason), false, grace.count()});
+}
+
+Delivery Client::terminate(std::string_view id, std::string reason) {
+    return send(id, CancelMessage{std::move(reason), true, 0});
+}
+
+Delivery Client::suspend(std::string_view id, std::string reason) {
+    return send(id, SuspendMessage{std::move(reason)});
+}
+
+bool Client::resume(std::string_view id) {
+    return provider().resume(id) && send(id, ResumeMessage{}) == Delivery::delivered;
+}
+
+Payload Client::ask(
+    std::string_view id, milliseconds timeout, bool update, std::string_view name, Payload input) {
+    const std::string request = make_token();
+    detail::Exchange::Watch watch(store_->exchange(), request);
+    const Steady until = steady_clock::now() + timeout;
+    MessageBody message;
+    if (update) {
+        message = UpdateMessage{request, std::string(name), std::move(input)};
+    } else {
+        message = QueryMessage{request, std::string(name), std::move(input)};
+    }
+    if (send(id, std::move(message)) != Delivery::delivered) {
+        throw Error(Code::not_found,
+                    holdfast::Outcome::not_applied,
+                    fmt::format("'{}' is not running, so it answers nothing", id));
+    }
+    LookInterval interval;
+    for (;;) {
+        if (const std::optional<Reply> reply = provider().take_reply(request)) {
+            if (reply->failed) {
+                throw Failure(decode_failure(reply->body));
+            }
+            return Payload{reply->body};
+        }
+        if (steady_clock::now() >= until) {
+            too_late(id, timeout, "has not answered");
+        }
+        watch.wait(interval.next(until));
+    }
+}
+
+std::optional<InstanceInfo> Client::info(std::string_view id) {
+    return provider().info(id);
+}
+
+std::map<std::string, KvEntry> Client::kv_all(std::string_view id) {
+    return provider().kv_all(id);
+}
+
+InstancePage Client::list(const ListInstances& ask) {
+    return provider().list(ask);
+}
+
+std::vector<Event> Client::history(std::string_view id, ExecutionId execution) {
+    if (execution == 0) {
+        const std::optional<InstanceInfo> found = provider().info(id);
+        if (!found) {
+            unknown_instance(id);
+        }
+        execution = found->execution;
+    }
+    LoadedHistory loaded = provider().load_history(id, execution);
+    if (!loaded.error.empty()) {
+        throw Error(Code::internal, holdfast::Outcome::not_applied, loaded.error);
+    }
+    return std::move(loaded.events);
+}
+
+std::vector<ExecutionInfo> Client::executions(std::string_view id) {
+    return provider().executions(id);
+}
+
+std::vector<std::string> Client::tree(std::string_view id) {
+    return provider().tree(id);
+}
+
+SystemStats Client::stats() {
+    return provider().stats();
+}
+
+std::string Client::export_history(std::string_view id, ExecutionId execution) {
+    return encode(history(id, execution));
+}
+
+void Client::import_history(std::string_view id, std::string_view lines) {
+    std::vector<Event> events;
+    try {
+        events = decode_events(lines);
+    } catch (const Undecodable& error) {
+        throw InvalidArgument(error.what());
+    }
+    provider().import_history(id, events);
+}
+
+DeleteCounts Client::remove(std::string_view id, bool force) {
+    return provider().delete_tree(id, force);
+}
+
+DeleteCounts Client::remove_ended(const DeleteFilter& filter) {
+    return provider().delete_ended(filter);
+}
+
+DeleteCounts Client::prune(std::string_view id, const PruneOptions& options) {
+    return provider().prune(id, options);
+}
+
+}  // namespace holdfast::flow

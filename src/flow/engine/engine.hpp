@@ -1,0 +1,137 @@
+// The state behind Execution. See execution.hpp for the promises.
+//
+// A turn writes its events in this order: the messages it took, what the code then asked for, what
+// the code gave up, and the end. So on replay the code has always seen a turn's messages before its
+// own requests are compared, and what it asked for waits in `asked_`.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include <holdfast/flow_engine/execution.hpp>
+
+namespace holdfast::flow {
+
+class Execution::Engine final : public detail::Core {
+public:
+    Engine(std::string instance,
+           ExecutionId execution,
+           detail::Program program,
+           ExecutionLimits limits,
+           Logger* logger);
+    ~Engine();
+
+    void begin(WorkflowStarted started, std::map<std::string, Payload> kv);
+    void load(std::vector<Event> history, std::map<std::string, Payload> kv);
+    Turn turn(Moment now, std::span<const Message> messages);
+    std::optional<FailureInfo> check();
+
+    [[nodiscard]] EventId last_event() const noexcept { return last_event_; }
+    [[nodiscard]] bool ended() const noexcept { return ended_; }
+    [[nodiscard]] bool waits_for(EventId event) const { return open_.contains(event); }
+    [[nodiscard]] std::size_t bytes() const noexcept;
+    [[nodiscard]] const WorkflowStarted& started() const { return started_; }
+
+private:
+    using SlotPtr = detail::SlotPtr;
+
+    struct ChannelState {
+        std::deque<std::pair<EventId, Payload>> buffered;
+        std::deque<SlotPtr> waiting;
+    };
+
+    // --- asked by the code (execution.cpp)
+    void asked(const SlotPtr& slot) override;
+    void gave_up(const SlotPtr& slot) noexcept override;
+    void gave_back(const SlotPtr& slot) noexcept override;
+    [[nodiscard]] bool message_waits(std::string_view channel) const override;
+    void start_code();
+    void resume(detail::Listener* listener);
+
+    // --- applying events (engine_apply.cpp)
+    void apply(const Event& event);
+    struct Applier;
+    void match(const Event& event);
+    void answer(const Event& event, detail::Answer answer, std::size_t scheduled_kind);
+    void deliver(const SlotPtr& slot, detail::Answer answer, EventId arrived);
+    void receive(const Event& event, const MessageReceived& message);
+    void serve_waiting();
+    void receive(const Event& event, const SignalReceived& signal);
+    void cancelled(const Event& event, const OperationCancelled& what);
+    void request_cancel(const Event& event, const CancelRequested& request);
+    void handle_update(const UpdateHandled& update);
+    void differs(std::string message);
+    void bind(const SlotPtr& slot, EventId event);
+
+    // --- taking messages (engine_turn.cpp)
+    void prime(std::int64_t now_ms);
+    void replay();
+    // False: it belongs to the execution that follows.
+    bool take(const Message& message);
+    void refuse(const MessageBody& message);
+    struct Taker;
+    bool duplicate(EventId source) const { return closed_.contains(source); }
+    void take_answer(EventId source, EventBody body, std::size_t scheduled_kind);
+    void take_cancel(const CancelMessage& message);
+    void take_timer(const TimerMessage& message);
+    void take_update(const UpdateMessage& message);
+    void take_query(const QueryMessage& message);
+    // Gives the body the next event, applies it and adds it to the turn.
+    void record(EventBody body, EventId source = 0);
+    void append(EventBody body, EventId source = 0);
+
+    // --- ending a turn (engine_turn.cpp)
+    void write_requests();
+    struct Commander;
+    void write_drops();
+    void finish();
+    void finish_with(Ending ending, EventBody terminal);
+    void finish_from_error();
+    void abandon_open(std::string_view reason);
+    void carry_messages();
+    [[nodiscard]] bool stopped() const noexcept { return abort_.has_value() || forced_; }
+    [[nodiscard]] bool code_ended() const noexcept { return root_ && root_->branch_done(); }
+    void check_ending(const EventBody& last);  // engine_check.cpp
+
+    detail::Program program_;
+    ExecutionLimits limits_;
+    Context context_{*this};
+    WorkflowStarted started_;
+    std::vector<Event> history_;  // To replay; empty afterwards.
+    bool primed_ = false;
+    bool verifying_ = false;
+    bool ended_ = false;
+    bool forced_ = false;
+    EventId cancel_event_ = 0;
+    std::optional<FailureInfo> abort_;
+    int actions_ = 0;
+    detail::Frame handlers_;                       // Where handlers of queries and updates run.
+    std::set<std::string, std::less<>> returned_;  // Channels that got a message back.
+
+    std::deque<SlotPtr> asked_;                  // Without an event yet, in order.
+    std::unordered_map<EventId, SlotPtr> open_;  // Scheduled and not answered.
+    std::unordered_set<EventId> closed_;         // Answered or given up.
+    std::unordered_set<EventId> given_up_;       // The history says so.
+    std::vector<SlotPtr> dropped_;               // Given up; the history does not say so yet.
+    std::vector<SlotPtr> fresh_;                 // Scheduled in this turn.
+    std::map<std::string, ChannelState, std::less<>> channels_;
+    std::map<std::string, std::deque<SlotPtr>, std::less<>> signals_;
+    std::map<std::string, std::variant<Payload, FailureInfo>, std::less<>> updates_done_;
+    Turn* turn_ = nullptr;
+    std::optional<Task<Payload>> root_;  // Last: destroyed first, while the rest is there.
+};
+
+// Whether the code has run. If the execution before wrote the first events, it has not.
+[[nodiscard]] bool has_run(const std::vector<Event>& history);
+// Requires: a schedule that is answered.
+[[nodiscard]] Dropped dropped_kind(const EventBody& action);
+// The stored names of a schedule's kind, for messages to people.
+[[nodiscard]] std::string describe_action(const EventBody& action);
+
+}  // namespace holdfast::flow

@@ -1,0 +1,328 @@
+// Applying events: the one path for what is new and what is replayed.
+#include <algorithm>
+
+#include "engine.hpp"
+#include <fmt/core.h>
+
+#include <holdfast/base/assert.hpp>
+
+namespace holdfast::flow {
+namespace {
+
+template <class T>
+constexpr std::size_t kind_of() {
+    return EventBody(std::in_place_type<T>).index();
+}
+
+// Whether the code asks for what the history says. Timers and status may differ in their values.
+struct SameRequest {
+    template <class A, class B>
+    bool operator()(const A&, const B&) const {
+        return false;
+    }
+    bool operator()(const ActivityScheduled& a, const ActivityScheduled& b) const { return a == b; }
+    bool operator()(const TimerCreated&, const TimerCreated&) const { return true; }
+    bool operator()(const ChildScheduled& a, const ChildScheduled& b) const {
+        return a.name == b.name && a.input == b.input;
+    }
+    bool operator()(const WorkflowDetached& a, const WorkflowDetached& b) const {
+        return a.name == b.name && a.instance == b.instance && a.input == b.input;
+    }
+    bool operator()(const MessageAwaited& a, const MessageAwaited& b) const { return a == b; }
+    bool operator()(const SignalAwaited& a, const SignalAwaited& b) const { return a == b; }
+    bool operator()(const StatusUpdated&, const StatusUpdated&) const { return true; }
+    bool operator()(const KvSet& a, const KvSet& b) const { return a == b; }
+    bool operator()(const KvErased& a, const KvErased& b) const { return a == b; }
+    bool operator()(const KvCleared&, const KvCleared&) const { return true; }
+    bool operator()(const PatchRecorded& a, const PatchRecorded& b) const { return a == b; }
+    bool operator()(const AttributeSet& a, const AttributeSet& b) const { return a.name == b.name; }
+};
+
+struct Describe {
+    template <class T>
+    std::string operator()(const T&) const {
+        return {};
+    }
+    std::string operator()(const ActivityScheduled& a) const {
+        return fmt::format(" '{}' with input {}{}{}",
+                           a.name,
+                           a.input.json.substr(0, 200),
+                           a.session ? fmt::format(", session '{}'", *a.session) : "",
+                           a.tag ? fmt::format(", tag '{}'", *a.tag) : "");
+    }
+    std::string operator()(const ChildScheduled& a) const {
+        return fmt::format(" '{}' with input {}", a.name, a.input.json.substr(0, 200));
+    }
+    std::string operator()(const WorkflowDetached& a) const {
+        return fmt::format(
+            " '{}' as '{}' with input {}", a.name, a.instance, a.input.json.substr(0, 200));
+    }
+    std::string operator()(const MessageAwaited& a) const {
+        return fmt::format(" on '{}'", a.channel);
+    }
+    std::string operator()(const SignalAwaited& a) const { return fmt::format(" '{}'", a.name); }
+    std::string operator()(const KvSet& a) const {
+        return fmt::format(" '{}' = {}", a.key, a.value.json.substr(0, 200));
+    }
+    std::string operator()(const KvErased& a) const { return fmt::format(" '{}'", a.key); }
+    std::string operator()(const PatchRecorded& a) const { return fmt::format(" '{}'", a.change); }
+    std::string operator()(const AttributeSet& a) const { return fmt::format(" '{}'", a.name); }
+};
+
+}  // namespace
+
+Dropped dropped_kind(const EventBody& action) {
+    if (std::holds_alternative<ActivityScheduled>(action)) {
+        return Dropped::activity;
+    }
+    if (std::holds_alternative<TimerCreated>(action)) {
+        return Dropped::timer;
+    }
+    if (std::holds_alternative<ChildScheduled>(action)) {
+        return Dropped::child;
+    }
+    return std::holds_alternative<MessageAwaited>(action) ? Dropped::message : Dropped::signal;
+}
+
+std::string describe_action(const EventBody& action) {
+    return std::string(kind_name(action)) + std::visit(Describe{}, action);
+}
+
+struct Execution::Engine::Applier {
+    Engine& engine;
+    const Event& event;
+
+    void operator()(const WorkflowStarted&) const {
+        if (event.id != 1 || engine.root_) {
+            engine.differs("the history has a second start");
+            return;
+        }
+        engine.start_code();
+    }
+    void operator()(const ActivityCompleted& e) const {
+        engine.answer(event, e.result, kind_of<ActivityScheduled>());
+    }
+    void operator()(const ActivityFailedEvent& e) const {
+        failed(e.failure, kind_of<ActivityScheduled>());
+    }
+    void operator()(const ChildCompleted& e) const {
+        engine.answer(event, e.result, kind_of<ChildScheduled>());
+    }
+    void operator()(const ChildFailedEvent& e) const {
+        failed(e.failure, kind_of<ChildScheduled>());
+    }
+    void operator()(const TimerFired&) const {
+        if (event.source == engine.cancel_event_ && engine.cancel_event_ != 0) {
+            engine.forced_ = true;  // The code did not end in time.
+            return;
+        }
+        engine.answer(event, Payload{}, kind_of<TimerCreated>());
+    }
+    void operator()(const MessageReceived& e) const { engine.receive(event, e); }
+    void operator()(const SignalReceived& e) const { engine.receive(event, e); }
+    void operator()(const OperationCancelled& e) const { engine.cancelled(event, e); }
+    void operator()(const CancelRequested& e) const { engine.request_cancel(event, e); }
+    void operator()(const UpdateHandled& e) const { engine.handle_update(e); }
+    void operator()(const WorkflowSuspended&) const {}
+    void operator()(const WorkflowResumed&) const {}
+    void operator()(const WorkflowCompleted&) const {}
+    void operator()(const WorkflowFailed&) const {}
+    void operator()(const WorkflowContinued&) const {}
+    template <class Schedule>
+    void operator()(const Schedule&) const {
+        engine.match(event);
+    }
+
+private:
+    void failed(const FailureInfo& failure, std::size_t kind) const {
+        if (!reaches_code(failure.kind)) {
+            engine.closed_.insert(event.source);
+            engine.open_.erase(event.source);
+            engine.abort_ = failure;
+            return;
+        }
+        engine.answer(event, failure, kind);
+    }
+};
+
+void Execution::Engine::apply(const Event& event) {
+    applied_ = event.id;
+    last_event_ = std::max(last_event_, event.id);
+    now_ms_ = std::max(now_ms_, event.time_ms);
+    std::visit(Applier{*this, event}, event.body);
+    serve_waiting();
+}
+
+void Execution::Engine::differs(std::string message) {
+    if (!abort_) {
+        abort_ = FailureInfo{.kind = FailureKind::nondeterminism,
+                             .type = "Nondeterminism",
+                             .message = std::move(message),
+                             .retryable = false};
+    }
+}
+
+void Execution::Engine::bind(const SlotPtr& slot, EventId event) {
+    slot->event = event;
+    if (slot->dropped || slot->done()) {
+        closed_.insert(event);
+    } else if (slot->action.index() == kind_of<ActivityScheduled>() ||
+               slot->action.index() == kind_of<TimerCreated>() ||
+               slot->action.index() == kind_of<ChildScheduled>() ||
+               slot->action.index() == kind_of<MessageAwaited>() ||
+               slot->action.index() == kind_of<SignalAwaited>()) {
+        open_.emplace(event, slot);
+    }
+}
+
+void Execution::Engine::match(const Event& event) {
+    if (asked_.empty()) {
+        const bool over = root_ && root_->branch_done();
+        differs(fmt::format("event {} is {}, but the code {}",
+                            event.id,
+                            describe_action(event.body),
+                            over ? "has ended before it" : "asked for nothing"));
+        return;
+    }
+    const SlotPtr slot = std::move(asked_.front());
+    asked_.pop_front();
+    if (!std::visit(SameRequest{}, slot->action, event.body)) {
+        differs(fmt::format("event {} is {}, but the code asked for {}",
+                            event.id,
+                            describe_action(event.body),
+                            describe_action(slot->action)));
+        return;
+    }
+    if (const ChildScheduled* child = std::get_if<ChildScheduled>(&event.body)) {
+        slot->instance = child->instance;
+    }
+    bind(slot, event.id);
+}
+
+void Execution::Engine::answer(const Event& event,
+                               detail::Answer answer,
+                               std::size_t scheduled_kind) {
+    const auto found = open_.find(event.source);
+    if (found == open_.end()) {
+        if (given_up_.contains(event.source)) {
+            return;  // It was on its way when the code gave it up.
+        }
+        differs(fmt::format(
+            "event {} ({}) answers event {}, which {}",
+            event.id,
+            kind_name(event.body),
+            event.source,
+            closed_.contains(event.source) ? "is answered already" : "waits for no answer"));
+        return;
+    }
+    const SlotPtr slot = found->second;
+    if (slot->action.index() != scheduled_kind) {
+        differs(fmt::format("event {} is {}, but it answers event {}, which is {}",
+                            event.id,
+                            kind_name(event.body),
+                            event.source,
+                            kind_name(slot->action)));
+        return;
+    }
+    deliver(slot, std::move(answer), event.id);
+}
+
+void Execution::Engine::deliver(const SlotPtr& slot, detail::Answer answer, EventId arrived) {
+    slot->answer = std::move(answer);
+    slot->settled = {.event = arrived, .order = ++order_};
+    if (slot->event != 0) {
+        open_.erase(slot->event);
+        closed_.insert(slot->event);
+    }
+    resume(slot->listener);
+}
+
+void Execution::Engine::receive(const Event& event, const MessageReceived& message) {
+    ChannelState& channel = channels_[message.channel];
+    if (channel.waiting.empty()) {
+        channel.buffered.emplace_back(event.id, message.data);
+        return;
+    }
+    const SlotPtr slot = std::move(channel.waiting.front());
+    channel.waiting.pop_front();
+    deliver(slot, message.data, event.id);
+}
+
+// Messages that were given back while the code ran reach those who wait for them afterwards.
+void Execution::Engine::serve_waiting() {
+    while (!returned_.empty()) {
+        ChannelState& channel = channels_[*returned_.begin()];
+        if (channel.waiting.empty() || channel.buffered.empty()) {
+            returned_.erase(returned_.begin());
+            continue;
+        }
+        const SlotPtr slot = std::move(channel.waiting.front());
+        channel.waiting.pop_front();
+        const auto [arrived, data] = std::move(channel.buffered.front());
+        channel.buffered.pop_front();
+        deliver(slot, data, arrived);
+    }
+}
+
+void Execution::Engine::receive(const Event& event, const SignalReceived& signal) {
+    std::deque<SlotPtr>& waiting = signals_[signal.name];
+    if (waiting.empty()) {
+        return;  // Nobody waits: it stays in the history and reaches no code.
+    }
+    const SlotPtr slot = std::move(waiting.front());
+    waiting.pop_front();
+    deliver(slot, signal.data, event.id);
+}
+
+void Execution::Engine::cancelled(const Event& event, const OperationCancelled& what) {
+    if (!given_up_.insert(event.source).second || what.reason != "dropped") {
+        return;
+    }
+    const auto found = std::ranges::find_if(
+        dropped_, [&](const SlotPtr& slot) { return slot->event == event.source; });
+    if (found == dropped_.end() || dropped_kind((*found)->action) != what.operation) {
+        differs(
+            fmt::format("event {} says that the code gave up the {} of event {}, and it did not",
+                        event.id,
+                        to_string(what.operation),
+                        event.source));
+        return;
+    }
+    dropped_.erase(found);
+}
+
+void Execution::Engine::request_cancel(const Event& event, const CancelRequested& request) {
+    cancel_event_ = event.id;
+    if (request.deadline_ms <= event.time_ms) {
+        forced_ = true;  // Terminated: the code gets no chance.
+        if (!cancelled_) {
+            cancelled_ = request.reason;
+        }
+        return;
+    }
+    if (!cancelled_) {
+        cancel_waiting(request.reason);
+    }
+}
+
+void Execution::Engine::handle_update(const UpdateHandled& update) {
+    std::variant<Payload, FailureInfo> result;
+    const auto handler = updates_.find(update.name);
+    if (handler == updates_.end()) {
+        differs(fmt::format("the history has an update '{}', which the code does not know",
+                            update.name));
+        return;
+    }
+    current = &handlers_;
+    try {
+        result = handler->second(update.input);
+    } catch (const Failure& failure) {
+        result = failure.info();
+    } catch (const std::exception& error) {
+        result = FailureInfo{.message = error.what()};
+    }
+    current = nullptr;
+    updates_done_[update.request] = std::move(result);
+}
+
+}  // namespace holdfast::flow

@@ -1,0 +1,235 @@
+// The event catalogue: everything a history can say.
+//
+// A history is what one execution did, in order. Three sorts of events: schedules (the code asked
+// for something; compared with the code on replay), answers (what came back; `source` is the
+// schedule they answer) and facts (about the instance as a whole). docs/workflows-glossary.md has
+// the words.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <holdfast/flow_engine/failure.hpp>
+#include <holdfast/flow_engine/ids.hpp>
+#include <holdfast/flow_engine/payload.hpp>
+
+namespace holdfast::flow {
+
+// Who waits for a child's answer.
+struct ParentLink {
+    std::string instance;
+    ExecutionId execution = 0;
+    EventId event = 0;
+    friend bool operator==(const ParentLink&, const ParentLink&) = default;
+};
+
+// --- facts ------------------------------------------------------------------------------------
+
+// Always event 1.
+struct WorkflowStarted {
+    std::string name;
+    std::string version;
+    Payload input;
+    std::optional<ParentLink> parent;
+    std::optional<Payload> status;  // Carried over from the execution before.
+    int format = history_format;
+    std::string engine = engine_version.text();
+    friend bool operator==(const WorkflowStarted&, const WorkflowStarted&) = default;
+};
+struct WorkflowCompleted {
+    Payload output;
+    friend bool operator==(const WorkflowCompleted&, const WorkflowCompleted&) = default;
+};
+struct WorkflowFailed {
+    FailureInfo failure;
+    friend bool operator==(const WorkflowFailed&, const WorkflowFailed&) = default;
+};
+struct WorkflowContinued {
+    Payload input;
+    std::string version;  // Asked for; empty: whatever the registry says.
+    friend bool operator==(const WorkflowContinued&, const WorkflowContinued&) = default;
+};
+// Code that has not ended by the deadline is ended for it.
+struct CancelRequested {
+    std::string reason;
+    std::int64_t deadline_ms = 0;
+    friend bool operator==(const CancelRequested&, const CancelRequested&) = default;
+};
+struct WorkflowSuspended {
+    std::string reason;
+    friend bool operator==(const WorkflowSuspended&, const WorkflowSuspended&) = default;
+};
+struct WorkflowResumed {
+    friend bool operator==(const WorkflowResumed&, const WorkflowResumed&) = default;
+};
+// A request that changed the workflow's state, and what it was answered.
+struct UpdateHandled {
+    std::string request;  // Its id; a repeat is answered from here.
+    std::string name;
+    Payload input;
+    std::optional<Payload> result;  // One of the two.
+    std::optional<FailureInfo> failure;
+    friend bool operator==(const UpdateHandled&, const UpdateHandled&) = default;
+};
+
+// --- schedules and their answers
+// ------------------------------------------------------------------
+
+struct ActivityScheduled {
+    std::string name;
+    Payload input;
+    std::optional<std::string> session;
+    std::optional<std::string> tag;
+    friend bool operator==(const ActivityScheduled&, const ActivityScheduled&) = default;
+};
+struct ActivityCompleted {
+    Payload result;
+    friend bool operator==(const ActivityCompleted&, const ActivityCompleted&) = default;
+};
+struct ActivityFailedEvent {
+    FailureInfo failure;
+    friend bool operator==(const ActivityFailedEvent&, const ActivityFailedEvent&) = default;
+};
+
+struct TimerCreated {
+    std::int64_t fire_at_ms = 0;
+    friend bool operator==(const TimerCreated&, const TimerCreated&) = default;
+};
+struct TimerFired {
+    friend bool operator==(const TimerFired&, const TimerFired&) = default;
+};
+
+struct ChildScheduled {
+    std::string name;
+    std::string instance;
+    Payload input;
+    std::string version;  // Empty: by policy.
+    friend bool operator==(const ChildScheduled&, const ChildScheduled&) = default;
+};
+struct ChildCompleted {
+    Payload result;
+    friend bool operator==(const ChildCompleted&, const ChildCompleted&) = default;
+};
+struct ChildFailedEvent {
+    FailureInfo failure;
+    friend bool operator==(const ChildFailedEvent&, const ChildFailedEvent&) = default;
+};
+
+// A start that nobody waits for; never answered.
+struct WorkflowDetached {
+    std::string name;
+    std::string instance;
+    Payload input;
+    std::string version;
+    friend bool operator==(const WorkflowDetached&, const WorkflowDetached&) = default;
+};
+
+// The code waits for, or took, the next message of a channel.
+struct MessageAwaited {
+    std::string channel;
+    friend bool operator==(const MessageAwaited&, const MessageAwaited&) = default;
+};
+// Kept until some wait takes it. Carried messages of the execution before come right after event 1.
+struct MessageReceived {
+    std::string channel;
+    Payload data;
+    friend bool operator==(const MessageReceived&, const MessageReceived&) = default;
+};
+// Positional: a wait is a slot, an arrival without a free slot is only recorded.
+struct SignalAwaited {
+    std::string name;
+    friend bool operator==(const SignalAwaited&, const SignalAwaited&) = default;
+};
+struct SignalReceived {
+    std::string name;
+    Payload data;
+    friend bool operator==(const SignalReceived&, const SignalReceived&) = default;
+};
+
+// The code no longer wants an answer of `source`: a race was lost, a handle was dropped, the
+// execution ended.
+enum class Dropped : std::uint8_t { activity, timer, child, message, signal };
+struct OperationCancelled {
+    Dropped operation = Dropped::activity;
+    std::string reason;  // "dropped", or how the workflow ended
+    friend bool operator==(const OperationCancelled&, const OperationCancelled&) = default;
+};
+
+// --- schedules that need no answer
+// ------------------------------------------------------------------
+
+struct StatusUpdated {
+    std::optional<Payload> status;  // Empty: cleared.
+    friend bool operator==(const StatusUpdated&, const StatusUpdated&) = default;
+};
+struct KvSet {
+    std::string key;
+    Payload value;
+    friend bool operator==(const KvSet&, const KvSet&) = default;
+};
+struct KvErased {
+    std::string key;
+    friend bool operator==(const KvErased&, const KvErased&) = default;
+};
+struct KvCleared {
+    friend bool operator==(const KvCleared&, const KvCleared&) = default;
+};
+struct PatchRecorded {
+    std::string change;
+    friend bool operator==(const PatchRecorded&, const PatchRecorded&) = default;
+};
+struct AttributeSet {
+    std::string name;
+    std::optional<Payload> value;  // Empty: removed.
+    friend bool operator==(const AttributeSet&, const AttributeSet&) = default;
+};
+
+using EventBody = std::variant<WorkflowStarted,
+                               WorkflowCompleted,
+                               WorkflowFailed,
+                               WorkflowContinued,
+                               CancelRequested,
+                               WorkflowSuspended,
+                               WorkflowResumed,
+                               UpdateHandled,
+                               ActivityScheduled,
+                               ActivityCompleted,
+                               ActivityFailedEvent,
+                               TimerCreated,
+                               TimerFired,
+                               ChildScheduled,
+                               ChildCompleted,
+                               ChildFailedEvent,
+                               WorkflowDetached,
+                               MessageAwaited,
+                               MessageReceived,
+                               SignalAwaited,
+                               SignalReceived,
+                               OperationCancelled,
+                               StatusUpdated,
+                               KvSet,
+                               KvErased,
+                               KvCleared,
+                               PatchRecorded,
+                               AttributeSet>;
+
+struct Event {
+    EventId id = 0;
+    EventId source = 0;        // Of answers and cancellations: the schedule they belong to.
+    std::int64_t time_ms = 0;  // By the database's clock; never falls within a history.
+    EventBody body;
+    friend bool operator==(const Event&, const Event&) = default;
+};
+
+// The stored name of its kind: "activity_scheduled".
+[[nodiscard]] std::string_view kind_name(const EventBody& body) noexcept;
+[[nodiscard]] std::string_view to_string(Dropped operation) noexcept;
+
+// Completed, failed or continued: nothing follows.
+[[nodiscard]] bool is_terminal(const EventBody& body) noexcept;
+
+}  // namespace holdfast::flow

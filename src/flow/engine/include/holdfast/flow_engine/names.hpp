@@ -1,0 +1,140 @@
+// Functions and their stored names.
+//
+// A workflow or an activity is named once, and afterwards referred to by the function itself, so
+// that the compiler checks its types and renaming it in C++ cannot break a stored history:
+//
+//   HOLDFAST_NAME(shop::capture, "shop.capture");   // at global scope, after its declaration
+#pragma once
+
+#include <string_view>
+#include <type_traits>
+
+namespace holdfast::flow {
+
+class Context;
+template <class T>
+class Task;
+
+template <auto Function>
+struct NameOf {
+    static_assert(Function == nullptr, "give the function a stored name with HOLDFAST_NAME");
+};
+
+// What is handed to an activity besides its arguments (ActivityContext&, sql::Tx&).
+template <class T>
+inline constexpr bool is_lent_to_activities = false;
+
+// A FIFO mailbox: typed, buffered, also before the start, kept over continue-as-new.
+//   inline constexpr flow::Channel<Decision> decisions{"decision"};
+template <class T>
+class Channel {
+public:
+    using value_type = T;
+    explicit constexpr Channel(std::string_view name) : name_(name) {}
+    [[nodiscard]] constexpr std::string_view name() const noexcept { return name_; }
+
+private:
+    std::string_view name_;
+};
+
+// A positional event: it reaches only a wait that is already there. Prefer a Channel.
+template <class T>
+class Signal {
+public:
+    using value_type = T;
+    explicit constexpr Signal(std::string_view name) : name_(name) {}
+    [[nodiscard]] constexpr std::string_view name() const noexcept { return name_; }
+
+private:
+    std::string_view name_;
+};
+
+// Questions to a running workflow: inline constexpr flow::Query<Progress()> progress{"progress"};
+// A query only looks; an update may change the workflow's state and is kept in its history.
+template <class F>
+class Query {
+public:
+    explicit constexpr Query(std::string_view name) : name_(name) {}
+    [[nodiscard]] constexpr std::string_view name() const noexcept { return name_; }
+
+private:
+    std::string_view name_;
+};
+template <class F>
+class Update {
+public:
+    explicit constexpr Update(std::string_view name) : name_(name) {}
+    [[nodiscard]] constexpr std::string_view name() const noexcept { return name_; }
+
+private:
+    std::string_view name_;
+};
+
+namespace detail {
+
+template <class... P>
+struct Types {
+    static constexpr std::size_t size = sizeof...(P);
+};
+
+// A parameter list without what is lent in front.
+template <class... P>
+struct WithoutLent {
+    using type = Types<std::decay_t<P>...>;
+};
+template <class First, class... P>
+    requires(std::is_lvalue_reference_v<First> && is_lent_to_activities<std::remove_cvref_t<First>>)
+struct WithoutLent<First, P...> : WithoutLent<P...> {};
+
+template <class F>
+struct ActivityTraits {
+    static_assert(!sizeof(F), "an activity is a plain function");
+};
+template <class R, class... P>
+struct ActivityTraits<R (*)(P...)> {
+    using result = R;
+    using arguments = typename WithoutLent<P...>::type;
+};
+template <class R, class... P>
+struct ActivityTraits<R (*)(P...) noexcept> : ActivityTraits<R (*)(P...)> {};
+
+template <class T>
+inline constexpr bool is_view = std::is_pointer_v<T> || std::is_reference_v<T> ||
+                                std::is_same_v<std::remove_cv_t<T>, std::string_view>;
+
+template <class F>
+struct WorkflowTraits {
+    static_assert(!sizeof(F),
+                  "a workflow is a function Workflow<R> f(Context&, arguments by value...); "
+                  "a lambda's captures do not live in the coroutine");
+};
+template <class R, class... P>
+struct WorkflowTraits<Task<R> (*)(Context&, P...)> {
+    static_assert((!is_view<P> && ...),
+                  "a workflow takes its arguments by value: references, pointers and views would "
+                  "dangle after the first await");
+    static_assert(!std::is_void_v<R>, "a workflow that has no result returns Workflow<Unit>");
+    using result = R;
+    using arguments = Types<std::decay_t<P>...>;
+};
+
+// g++ before 13 destroys the temporaries of an awaited expression twice if they are aggregates that
+// own something.
+template <class A>
+inline constexpr bool safe_in_await =
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
+    std::is_lvalue_reference_v<A> || !std::is_aggregate_v<std::remove_cvref_t<A>> ||
+    std::is_trivially_destructible_v<std::remove_cvref_t<A>>;
+#else
+    true;
+#endif
+
+}  // namespace detail
+
+}  // namespace holdfast::flow
+
+#define HOLDFAST_NAME(function, text)                   \
+    template <>                                         \
+    struct holdfast::flow::NameOf<&function> {          \
+        static constexpr std::string_view value = text; \
+    }

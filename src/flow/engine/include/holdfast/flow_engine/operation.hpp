@@ -1,0 +1,353 @@
+// What a workflow can ask for: cold operations, and what becomes of them once they run.
+//
+// `ctx.activity<&charge>(order)` alone does nothing. The operation is scheduled when it is awaited,
+// when it is handed to all/any (in the order of the parameters), or by ctx.start.
+#pragma once
+
+#include <chrono>
+#include <coroutine>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <holdfast/flow_engine/core.hpp>
+#include <holdfast/flow_engine/failure.hpp>
+#include <holdfast/flow_engine/payload.hpp>
+#include <holdfast/flow_engine/task.hpp>
+
+namespace holdfast::flow {
+
+using std::chrono::milliseconds;
+
+enum class Backoff : std::uint8_t { exponential, linear };
+
+// How often and how soon an activity is tried again. Each attempt is an activity of its own in the
+// history and each delay a durable timer.
+struct RetryPolicy {
+    int attempts = 3;
+    milliseconds first{100};  // Before the second attempt; 0: no timer at all.
+    double factor = 2.0;      // Exponential: each delay is the one before times this. 1: all alike.
+    milliseconds ceiling{30'000};
+    milliseconds per_try{0};      // An attempt may take this long; 0: as long as it likes.
+    milliseconds total{0};        // No attempt begins after this; 0: no bound.
+    bool retry_timeouts = false;  // Whether an attempt that took too long is tried again.
+    Backoff backoff = Backoff::exponential;
+    double jitter = 0.0;  // 0.2: each delay is between 0.8 and 1.2 of itself, the same on replay.
+    bool (*retry_if)(const FailureInfo&) = nullptr;  // Else: what says it is retryable.
+
+    // Before attempt `attempt` + 1, without jitter. Requires: attempt >= 1.
+    [[nodiscard]] milliseconds delay_after(int attempt) const noexcept;
+};
+// A temporary of a type with a destructor inside an awaited expression is destroyed twice by
+// g++ 12.
+static_assert(std::is_trivially_destructible_v<RetryPolicy>);
+
+// A value, or why there is none.
+template <class T>
+class Outcome {
+public:
+    using value_type = T;
+    explicit Outcome(T value) : value_(std::move(value)) {}
+    explicit Outcome(FailureInfo failure) : failure_(std::move(failure)) {}
+
+    [[nodiscard]] explicit operator bool() const noexcept { return value_.has_value(); }
+    [[nodiscard]] const T& operator*() const { return value(); }
+    [[nodiscard]] const T* operator->() const { return &value(); }
+    // Throws the Failure if there is no value.
+    [[nodiscard]] const T& value() const {
+        if (!value_) {
+            throw Failure(*failure_);
+        }
+        return *value_;
+    }
+    // Requires: there is no value.
+    [[nodiscard]] const FailureInfo& failure() const { return failure_.value(); }
+
+private:
+    std::optional<T> value_;
+    std::optional<FailureInfo> failure_;
+};
+
+namespace detail {
+
+template <class T>
+inline constexpr bool is_outcome = false;
+template <class T>
+inline constexpr bool is_outcome<Outcome<T>> = true;
+
+template <class T>
+struct OutcomeOf {
+    using type = Outcome<Boxed<T>>;
+};
+template <class T>
+struct OutcomeOf<Outcome<T>> {
+    using type = Outcome<T>;
+};
+template <class T>
+using BoxedOutcome = typename OutcomeOf<T>::type;
+
+struct Modifiers {
+    std::optional<RetryPolicy> retry;
+    milliseconds timeout{0};
+    std::optional<milliseconds> delay;  // Of a timer: from when it is scheduled.
+};
+
+// An operation that may run: one slot, or a small task when it is retried or has a timeout.
+class Operation final : private Listener {
+public:
+    Operation(Core& core, EventBody action) : core_(core), action_(std::move(action)) {
+        host_.core = &core;
+    }
+    ~Operation() { drop(); }
+    Operation(const Operation&) = delete;
+    Operation& operator=(const Operation&) = delete;
+
+    [[nodiscard]] Core& core() const noexcept { return core_; }
+    [[nodiscard]] EventBody& action() noexcept { return action_; }
+    Modifiers modifiers;
+
+    // Schedules it unless that was done; from now on `listener` is told. Throws a Failure if it was
+    // given up, or if somebody else listens: one of the two would wait for ever.
+    void start(Frame& parent, Listener* listener);
+    [[nodiscard]] bool started() const noexcept { return slot_ != nullptr || task_.has_value(); }
+    [[nodiscard]] bool done() const noexcept;
+    [[nodiscard]] SettledAt settled_at() const noexcept;
+    [[nodiscard]] bool is_task() const noexcept { return task_.has_value(); }
+    // `listener` is told no more, if it was.
+    void ignore(const Listener& listener) noexcept;
+    // Nobody wants the answer any more. Idempotent.
+    void drop() noexcept;
+    // Requires: done. Throws the failure.
+    [[nodiscard]] Payload take();
+
+private:
+    std::coroutine_handle<> settled() noexcept override;
+
+    Core& core_;
+    EventBody action_;
+    SlotPtr slot_;
+    // The parent of task_. Who awaits an operation can change, and can end before it does: so the
+    // task hangs here, and here on whoever awaits it. Cancellation passes by what nobody awaits.
+    Frame host_;
+    std::optional<Task<Payload>> task_;
+    Listener* listener_ = nullptr;
+    bool dropped_ = false;
+};
+using OperationPtr = std::shared_ptr<Operation>;
+
+// Refuse what the operation is not, or what is too long, with a Failure of type "InvalidOperation".
+void check_retry(const RetryPolicy& policy);
+void check_timeout(milliseconds limit);
+void set_tag(EventBody& action, std::string text);
+void set_session(EventBody& action, std::string text);
+void set_child_id(EventBody& action, std::string text);
+void set_child_version(EventBody& action, std::string text);
+
+// Throws DecodeError.
+[[noreturn]] void undecodable(const std::exception& error);
+
+template <class T>
+Boxed<T> decode_as(const Payload& payload) {
+    if constexpr (std::is_void_v<T>) {
+        return Unit{};
+    } else {
+        try {
+            return Codec<T>::decode(payload.json);
+        } catch (const std::exception& error) {
+            undecodable(error);
+        }
+    }
+}
+
+template <class T>
+Boxed<T> take_as(Operation& operation) {
+    if constexpr (is_outcome<T>) {
+        using V = typename T::value_type;
+        try {
+            return T(decode_as<V>(operation.take()));
+        } catch (const Failure& failure) {
+            return T(failure.info());
+        }
+    } else {
+        return decode_as<T>(operation.take());
+    }
+}
+
+// A coroutine that waits for one operation.
+template <class T>
+class OperationAwaiter final : public Suspension, public Listener {
+public:
+    explicit OperationAwaiter(OperationPtr operation) : operation_(std::move(operation)) {}
+    ~OperationAwaiter() { operation_->ignore(*this); }
+
+    [[nodiscard]] bool await_ready() noexcept {
+        cancelled_ = operation_->core().must_cancel();
+        return cancelled_;
+    }
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> self) {
+        handle_ = self;
+        resumed_ = &self.promise();
+        operation_->start(self.promise(), this);
+        if (operation_->done()) {
+            return false;
+        }
+        enter(self.promise());
+        armed_ = true;
+        return true;
+    }
+    T await_resume() {
+        leave();
+        if (resumed_ != nullptr) {
+            operation_->core().current = resumed_;
+        }
+        if (cancelled_) {
+            throw Cancelled(operation_->core().cancel_reason());
+        }
+        if constexpr (std::is_void_v<T>) {
+            (void)take_as<void>(*operation_);
+        } else {
+            return take_as<T>(*operation_);
+        }
+    }
+
+    std::coroutine_handle<> settled() noexcept override {
+        return armed_ ? handle_ : std::coroutine_handle<>{};
+    }
+    std::coroutine_handle<> cancel() noexcept override {
+        if (operation_->is_task()) {
+            return {};  // It has awaits of its own, which are cancelled.
+        }
+        cancelled_ = true;
+        operation_->drop();
+        return handle_;
+    }
+
+private:
+    OperationPtr operation_;
+    std::coroutine_handle<> handle_;
+    Frame* resumed_ = nullptr;
+    bool armed_ = false;
+    bool cancelled_ = false;
+};
+
+// What Op and Ref have in common: a branch of all/any.
+template <class T>
+class OperationBranch : public Awaitable {
+public:
+    using value_type = T;
+
+    [[nodiscard]] auto operator co_await() const { return OperationAwaiter<T>(operation_); }
+
+    void branch_start(Frame& parent, Listener& listener) { operation_->start(parent, &listener); }
+    [[nodiscard]] bool branch_done() const noexcept { return operation_->done(); }
+    [[nodiscard]] SettledAt branch_settled() const noexcept { return operation_->settled_at(); }
+    [[nodiscard]] Boxed<T> branch_take() { return take_as<T>(*operation_); }
+    [[nodiscard]] bool branch_cancels_itself() const noexcept { return operation_->is_task(); }
+    void branch_ignore(const Listener& listener) noexcept {
+        if (operation_) {
+            operation_->ignore(listener);
+        }
+    }
+
+protected:
+    explicit OperationBranch(OperationPtr operation) : operation_(std::move(operation)) {}
+    OperationPtr operation_;
+};
+
+}  // namespace detail
+
+// A cold operation. Modifiers are applied before it is awaited.
+template <class T>
+class [[nodiscard]] Op : public detail::OperationBranch<T> {
+public:
+    explicit Op(detail::OperationPtr operation)
+        : detail::OperationBranch<T>(std::move(operation)) {}
+    Op(Op&&) noexcept = default;
+    Op& operator=(Op&&) noexcept = default;
+
+    // Of activities and children: tried again when it fails.
+    Op retry(RetryPolicy policy) && {
+        detail::check_retry(policy);
+        this->operation_->modifiers.retry = policy;
+        return std::move(*this);
+    }
+    // Throws TimedOut if there is no answer by then, retries included.
+    Op timeout(milliseconds limit) && {
+        detail::check_timeout(limit);
+        this->operation_->modifiers.timeout = limit;
+        return std::move(*this);
+    }
+    // Of activities: only workers that serve this tag take it.
+    Op tag(std::string text) && {
+        detail::set_tag(this->operation_->action(), std::move(text));
+        return std::move(*this);
+    }
+    // Of activities: all of one session run on the same worker, while it lives.
+    Op session(std::string text) && {
+        detail::set_session(this->operation_->action(), std::move(text));
+        return std::move(*this);
+    }
+    // Of children: their instance id, else one is derived from the parent's.
+    Op id(std::string text) && {
+        detail::set_child_id(this->operation_->action(), std::move(text));
+        return std::move(*this);
+    }
+    // Of children: the version of their code, else the registry decides.
+    Op version(std::string text) && {
+        detail::set_child_version(this->operation_->action(), std::move(text));
+        return std::move(*this);
+    }
+    // Value or failure, as a value: the await does not throw (Cancelled excepted).
+    Op<Outcome<detail::Boxed<T>>> outcome() && {
+        return Op<Outcome<detail::Boxed<T>>>(std::move(this->operation_));
+    }
+
+    void branch_drop() noexcept { this->operation_.reset(); }
+    [[nodiscard]] detail::OperationPtr release() && { return std::move(this->operation_); }
+};
+
+// A running operation that belongs to its handle; a branch that does not end it.
+template <class T>
+class [[nodiscard]] Ref : public detail::OperationBranch<T> {
+public:
+    explicit Ref(detail::OperationPtr operation)
+        : detail::OperationBranch<T>(std::move(operation)) {}
+    void branch_drop() noexcept {}
+};
+
+// An operation that was started. Dropping the handle cancels what has not been answered.
+template <class T>
+class [[nodiscard]] Handle : public detail::Awaitable {
+public:
+    using value_type = T;
+
+    explicit Handle(detail::OperationPtr operation) : operation_(std::move(operation)) {}
+    Handle(Handle&&) noexcept = default;
+    Handle& operator=(Handle&& other) noexcept {
+        if (this != &other) {
+            cancel();
+            operation_ = std::move(other.operation_);
+        }
+        return *this;
+    }
+    ~Handle() { cancel(); }
+
+    [[nodiscard]] auto operator co_await() const { return detail::OperationAwaiter<T>(operation_); }
+    // To use it in all/any, as often as needed.
+    [[nodiscard]] Ref<T> ref() const { return Ref<T>(operation_); }
+    [[nodiscard]] bool done() const noexcept { return operation_->done(); }
+    void cancel() noexcept {
+        if (operation_) {
+            operation_->drop();
+        }
+    }
+
+private:
+    detail::OperationPtr operation_;
+};
+
+}  // namespace holdfast::flow

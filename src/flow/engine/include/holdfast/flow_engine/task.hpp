@@ -1,0 +1,290 @@
+// Workflows and their helpers, as coroutines.
+//
+//   flow::Workflow<Receipt> checkout(flow::Context& ctx, Basket basket) { ... co_return receipt; }
+//
+// A Task is lazy: it runs when it is awaited or handed to all/any. Parameters are taken by value,
+// because the caller's are gone after the first suspension; only Context& is lent.
+#pragma once
+
+#include <concepts>
+#include <coroutine>
+#include <exception>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <holdfast/flow_engine/core.hpp>
+#include <holdfast/flow_engine/failure.hpp>
+#include <holdfast/flow_engine/payload.hpp>
+
+namespace holdfast::flow {
+
+class Context;
+
+template <class T>
+class Task;
+template <class T>
+using Workflow = Task<T>;
+
+// The arguments of the next execution: co_return flow::again(cursor, total);
+template <class... A>
+class Again {
+public:
+    explicit Again(A... args) : args_(std::move(args)...) {}
+    // Continues with another version of the code than the registry would choose.
+    Again&& version(std::string text) && {
+        version_ = std::move(text);
+        return std::move(*this);
+    }
+    [[nodiscard]] std::tuple<A...>& args() noexcept { return args_; }
+    [[nodiscard]] const std::string& version() const noexcept { return version_; }
+
+private:
+    std::tuple<A...> args_;
+    std::string version_;
+};
+template <class... A>
+[[nodiscard]] auto again(A&&... args) {
+    return Again<std::decay_t<A>...>(std::forward<A>(args)...);
+}
+
+namespace detail {
+
+// Everything a workflow can await derives from it; nothing else can be awaited.
+struct Awaitable {};
+
+template <class T>
+concept FlowAwaitable = std::derived_from<std::remove_cvref_t<T>, Awaitable>;
+
+template <class>
+inline constexpr bool never = false;
+
+template <class T>
+struct BoxOf {
+    using type = T;
+};
+template <>
+struct BoxOf<void> {
+    using type = Unit;
+};
+// T, or Unit for void.
+template <class T>
+using Boxed = typename BoxOf<T>::type;
+
+// [a,b,c] of the arguments as the parameters' types.
+std::string join_arguments(std::vector<std::string> values);
+template <class... P, class... A>
+[[nodiscard]] Payload encode_arguments(const A&... args) {
+    std::vector<std::string> values;
+    values.reserve(sizeof...(P));
+    (values.push_back(Codec<P>::encode(args)), ...);
+    return Payload{join_arguments(std::move(values))};
+}
+
+struct FinalAwaiter {
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+    template <class Promise>
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> self) const noexcept {
+        Frame& frame = self.promise();
+        frame.settled = frame.core->settle_now();
+        std::coroutine_handle<> next =
+            frame.listener != nullptr ? frame.listener->settled() : std::coroutine_handle<>{};
+        return next ? next : std::noop_coroutine();
+    }
+    void await_resume() const noexcept {}
+};
+
+template <class T>
+struct PromiseOf : Frame {
+    std::optional<Boxed<T>> value;
+
+    [[nodiscard]] std::suspend_always initial_suspend() const noexcept { return {}; }
+    [[nodiscard]] FinalAwaiter final_suspend() const noexcept { return {}; }
+    void unhandled_exception() noexcept { error = std::current_exception(); }
+
+    template <FlowAwaitable A>
+    A&& await_transform(A&& awaitable) const noexcept {
+        return std::forward<A>(awaitable);
+    }
+    template <class A>
+    void await_transform(A&&) const {
+        static_assert(never<A>,
+                      "a workflow can await only flow operations: nothing else can be replayed");
+    }
+};
+
+template <class T>
+struct ValuePromise : PromiseOf<T> {
+    template <class U>
+        requires std::convertible_to<U, T>
+    void return_value(U&& result) {
+        this->value.emplace(std::forward<U>(result));
+    }
+};
+template <>
+struct ValuePromise<void> : PromiseOf<void> {
+    void return_void() { value.emplace(); }
+};
+
+}  // namespace detail
+
+template <class T>
+class [[nodiscard]] Task : public detail::Awaitable {
+public:
+    using value_type = T;
+    struct promise_type : detail::ValuePromise<T> {
+        Task get_return_object() {
+            return Task(std::coroutine_handle<promise_type>::from_promise(*this));
+        }
+    };
+
+    template <class Promise>
+        requires std::derived_from<Promise, detail::ValuePromise<T>>
+    explicit Task(std::coroutine_handle<Promise> handle) noexcept
+        : handle_(handle), promise_(&handle.promise()) {}
+    Task(Task&& other) noexcept
+        : handle_(std::exchange(other.handle_, {})),
+          promise_(std::exchange(other.promise_, nullptr)) {}
+    Task& operator=(Task&& other) noexcept {
+        if (this != &other) {
+            destroy();
+            handle_ = std::exchange(other.handle_, {});
+            promise_ = std::exchange(other.promise_, nullptr);
+        }
+        return *this;
+    }
+    ~Task() { destroy(); }
+
+    // --- awaiting it
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+    // Runs the child here and now; a child that has ended does not suspend its parent. So a long
+    // chain of tasks that end at once does not grow the stack.
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> parent) {
+        waiter_.handle = parent;
+        waiter_.frame = &parent.promise();
+        branch_start(parent.promise(), waiter_);
+        waiter_.armed = true;
+        return !branch_done();
+    }
+    T await_resume() {
+        if (waiter_.frame != nullptr) {
+            waiter_.frame->core->current = waiter_.frame;
+        }
+        if constexpr (std::is_void_v<T>) {
+            (void)branch_take();
+        } else {
+            return branch_take();
+        }
+    }
+
+    // --- as a branch of all/any
+    void branch_start(detail::Frame& parent, detail::Listener& listener) {
+        promise_->core = parent.core;
+        promise_->parent = &parent;
+        promise_->listener = &listener;
+        detail::Frame* const before = std::exchange(parent.core->current, promise_);
+        handle_.resume();
+        parent.core->current = before;
+    }
+    [[nodiscard]] bool branch_done() const noexcept { return handle_.done(); }
+    [[nodiscard]] detail::SettledAt branch_settled() const noexcept { return promise_->settled; }
+    [[nodiscard]] detail::Boxed<T> branch_take() {
+        if (promise_->error) {
+            std::rethrow_exception(promise_->error);
+        }
+        return std::move(*promise_->value);
+    }
+    [[nodiscard]] std::exception_ptr branch_error() const noexcept { return promise_->error; }
+    // Its own awaits are cancelled one by one.
+    [[nodiscard]] bool branch_cancels_itself() const noexcept { return true; }
+    void branch_drop() noexcept { destroy(); }
+    void branch_ignore(const detail::Listener&) noexcept {
+        if (promise_ != nullptr) {
+            promise_->listener = nullptr;
+        }
+    }
+
+    // Lets it say again().
+    void mark_workflow() noexcept { promise_->workflow = true; }
+    // Starts it as the root of an execution, which tells nobody.
+    void start_root(detail::Core& core) {
+        promise_->core = &core;
+        core.current = promise_;
+        handle_.resume();
+        core.current = nullptr;
+    }
+
+private:
+    struct Waiter final : detail::Listener {
+        std::coroutine_handle<> handle;
+        detail::Frame* frame = nullptr;
+        bool armed = false;
+        std::coroutine_handle<> settled() noexcept override {
+            return armed ? handle : std::coroutine_handle<>{};
+        }
+    };
+
+    void destroy() noexcept {
+        if (handle_) {
+            std::exchange(handle_, {}).destroy();
+            promise_ = nullptr;
+        }
+    }
+
+    std::coroutine_handle<> handle_;
+    detail::ValuePromise<T>* promise_;
+    Waiter waiter_;
+};
+
+namespace detail {
+
+// The promise of a coroutine that takes a context: it knows its own parameters, so that `again` is
+// checked against them.
+template <class T, class... P>
+struct WorkflowPromise : ValuePromise<T> {
+    using ValuePromise<T>::return_value;
+    template <class... A>
+    void return_value(Again<A...> next) {
+        if constexpr (sizeof...(A) != sizeof...(P)) {
+            static_assert(never<Again<A...>>,
+                          "again() takes the arguments of this workflow, in their order");
+        } else {
+            static_assert((std::convertible_to<A, P> && ...),
+                          "again() takes the arguments of this workflow, in their order");
+            continue_with(next);
+        }
+    }
+    Task<T> get_return_object() {
+        return Task<T>(std::coroutine_handle<WorkflowPromise>::from_promise(*this));
+    }
+
+private:
+    template <class... A>
+    void continue_with(Again<A...>& next) {
+        if (!this->workflow) {
+            throw Failure("InvalidOperation",
+                          "again() belongs to the workflow itself, not to a task it awaits");
+        }
+        std::apply(
+            [&](auto&... args) {
+                this->core->continue_as_new(encode_arguments<P...>(static_cast<const P&>(
+                                                static_cast<P>(std::move(args)))...),
+                                            next.version());
+            },
+            next.args());
+    }
+};
+
+}  // namespace detail
+
+}  // namespace holdfast::flow
+
+template <class T, class... A>
+    requires(!std::is_void_v<T>)
+struct std::coroutine_traits<holdfast::flow::Task<T>, holdfast::flow::Context&, A...> {
+    using promise_type = holdfast::flow::detail::WorkflowPromise<T, std::decay_t<A>...>;
+};

@@ -1,0 +1,11 @@
+#include <holdfast/flow_engine/message.hpp>
+
+#include "stored_layout.hpp"
+
+namespace holdfast::flow {
+
+std::string_view kind_name(const MessageBody& body) noexcept {
+    return stored::Kinds<MessageBody>::names[body.index()];
+}
+
+}  // namespace holdfast::flow

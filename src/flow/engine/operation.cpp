@@ -1,0 +1,276 @@
+#include <holdfast/flow_engine/operation.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+
+#include <fmt/core.h>
+
+#include <holdfast/base/assert.hpp>
+#include <holdfast/flow_engine/combine.hpp>
+#include <holdfast/flow_engine/stored.hpp>
+
+namespace holdfast::flow {
+
+milliseconds RetryPolicy::delay_after(int attempt) const noexcept {
+    const auto base = static_cast<double>(first.count());
+    const double grown =
+        backoff == Backoff::linear ? base * attempt : base * std::pow(factor, attempt - 1);
+    // A power that overflows is infinite, and the ceiling holds for it too.
+    const double bounded = std::min(grown, static_cast<double>(ceiling.count()));
+    return milliseconds{static_cast<std::int64_t>(std::max(bounded, 0.0))};
+}
+
+namespace detail {
+namespace {
+
+constexpr std::size_t label_bytes_max = 256;
+constexpr int attempts_max = 10'000;
+
+[[noreturn]] void invalid(std::string message) {
+    throw Failure(FailureInfo{.kind = FailureKind::application,
+                              .type = "InvalidOperation",
+                              .message = std::move(message),
+                              .retryable = false});
+}
+
+template <class Action>
+Action& only_for(EventBody& action, std::string_view what) {
+    Action* const found = std::get_if<Action>(&action);
+    if (found == nullptr) {
+        invalid(std::string(what));
+    }
+    return *found;
+}
+
+void check_label(const std::string& text, std::string_view what) {
+    if (text.empty() || text.size() > label_bytes_max) {
+        invalid(fmt::format("a {} has 1 to {} bytes", what, label_bytes_max));
+    }
+}
+
+Op<Payload> plain(Core& core, const EventBody& action) {
+    return Op<Payload>(std::make_shared<Operation>(core, action));
+}
+
+Op<void> pause(Core& core, milliseconds duration) {
+    auto timer = std::make_shared<Operation>(core, TimerCreated{});
+    timer->modifiers.delay = duration;
+    return Op<void>(std::move(timer));
+}
+
+TimedOut timed_out(milliseconds limit) {
+    return TimedOut(FailureInfo{.kind = FailureKind::timeout,
+                                .type = "TimedOut",
+                                .message = fmt::format("no answer within {} ms", limit.count())});
+}
+
+// One attempt, with its own limit.
+Task<Payload> attempt_once(Core& core, EventBody action, milliseconds limit) {
+    if (limit.count() == 0) {
+        Payload result = co_await plain(core, action);
+        co_return result;
+    }
+    auto first = co_await any(plain(core, action), pause(core, limit));
+    if (first.index() == 1) {
+        throw timed_out(limit);
+    }
+    co_return std::get<0>(std::move(first));
+}
+
+bool worth_another(const FailureInfo& failure, const RetryPolicy& policy, int attempt) {
+    if (attempt >= policy.attempts) {
+        return false;
+    }
+    if (failure.kind == FailureKind::timeout && !policy.retry_timeouts) {
+        return false;
+    }
+    return policy.retry_if != nullptr ? policy.retry_if(failure) : failure.retryable;
+}
+
+milliseconds with_jitter(Core& core, milliseconds delay, double jitter) {
+    if (jitter <= 0.0 || delay.count() == 0) {
+        return delay;
+    }
+    constexpr double steps = 1U << 20U;
+    const double unit = static_cast<double>(core.random() >> 44U) / steps;
+    return milliseconds{
+        std::llround(static_cast<double>(delay.count()) * (1.0 - jitter + 2.0 * jitter * unit))};
+}
+
+Task<Payload> attempt_often(Core& core, EventBody action, RetryPolicy policy) {
+    const Moment began = core.now();
+    for (int attempt = 1;; ++attempt) {
+        std::exception_ptr failed;
+        milliseconds delay{0};
+        try {
+            Payload result = co_await attempt_once(core, action, policy.per_try);
+            co_return result;
+        } catch (const Failure& failure) {
+            delay = with_jitter(core, policy.delay_after(attempt), policy.jitter);
+            const bool late = policy.total.count() > 0 && core.now() + delay - began > policy.total;
+            if (late || !worth_another(failure.info(), policy, attempt)) {
+                throw;
+            }
+        }
+        if (delay.count() > 0) {
+            co_await pause(core, delay);
+        }
+    }
+}
+
+Task<Payload> attempt_within(Core& core, EventBody action, Modifiers modifiers) {
+    if (!modifiers.retry) {
+        Payload result = co_await attempt_once(core, action, modifiers.timeout);
+        co_return result;
+    }
+    if (modifiers.timeout.count() == 0) {
+        Payload result = co_await attempt_often(core, action, *modifiers.retry);
+        co_return result;
+    }
+    auto first =
+        co_await any(attempt_often(core, action, *modifiers.retry), pause(core, modifiers.timeout));
+    if (first.index() == 1) {
+        throw timed_out(modifiers.timeout);
+    }
+    co_return std::get<0>(std::move(first));
+}
+
+[[noreturn]] void throw_as(const EventBody& action, const FailureInfo& failure) {
+    if (failure.kind == FailureKind::timeout) {
+        throw TimedOut(failure);
+    }
+    if (std::holds_alternative<ChildScheduled>(action)) {
+        throw ChildFailed(failure);
+    }
+    throw ActivityFailed(failure);
+}
+
+}  // namespace
+
+void check_retry(const RetryPolicy& policy) {
+    if (policy.attempts < 1 || policy.attempts > attempts_max) {
+        invalid(fmt::format("a retry policy has 1 to {} attempts", attempts_max));
+    }
+    if (policy.first.count() < 0 || policy.factor < 0 || policy.ceiling.count() < 0 ||
+        policy.per_try.count() < 0 || policy.total.count() < 0) {
+        invalid("the times of a retry policy are not negative");
+    }
+}
+
+void check_timeout(milliseconds limit) {
+    if (limit.count() <= 0) {
+        invalid("a timeout is positive");
+    }
+}
+
+void set_tag(EventBody& action, std::string text) {
+    check_label(text, "tag");
+    only_for<ActivityScheduled>(action, "only activities have a tag").tag = std::move(text);
+}
+
+void set_session(EventBody& action, std::string text) {
+    check_label(text, "session");
+    only_for<ActivityScheduled>(action, "only activities have a session").session = std::move(text);
+}
+
+void set_child_id(EventBody& action, std::string text) {
+    check_label(text, "child's id");
+    only_for<ChildScheduled>(action, "only children have an id").instance = std::move(text);
+}
+
+void set_child_version(EventBody& action, std::string text) {
+    check_label(text, "version");
+    only_for<ChildScheduled>(action, "only children have a version").version = std::move(text);
+}
+
+void undecodable(const std::exception& error) {
+    throw DecodeError(FailureInfo{.kind = FailureKind::application,
+                                  .type = "DecodeError",
+                                  .message = error.what(),
+                                  .retryable = false});
+}
+
+void Operation::start(Frame& parent, Listener* listener) {
+    if (dropped_) {
+        invalid("the operation was given up: nothing will answer it");
+    }
+    if (started() && !done() && listener_ != nullptr) {
+        invalid("the operation is awaited already; one answer wakes one waiter");
+    }
+    const bool again = started();
+    listener_ = listener;
+    host_.parent = listener != nullptr ? &parent : nullptr;
+    host_.shields = listener != nullptr ? 0 : 1;
+    if (again) {
+        if (slot_ != nullptr) {
+            slot_->listener = listener;
+        }
+        return;
+    }
+    if (modifiers.delay) {
+        const Moment fires = core_.now() + *modifiers.delay;
+        std::get<TimerCreated>(action_).fire_at_ms = fires.time_since_epoch().count();
+    }
+    if (modifiers.retry || modifiers.timeout.count() > 0) {
+        task_.emplace(attempt_within(core_, std::move(action_), modifiers));
+        task_->branch_start(host_, *this);
+        return;
+    }
+    slot_ = core_.ask(std::move(action_));
+    slot_->listener = listener;
+}
+
+bool Operation::done() const noexcept {
+    return task_ ? task_->branch_done() : slot_ != nullptr && slot_->done();
+}
+
+SettledAt Operation::settled_at() const noexcept {
+    return task_ ? task_->branch_settled() : slot_->settled;
+}
+
+void Operation::ignore(const Listener& listener) noexcept {
+    if (listener_ != &listener) {
+        return;
+    }
+    listener_ = nullptr;
+    host_.parent = nullptr;
+    host_.shields = 1;
+    if (slot_ != nullptr) {
+        slot_->listener = nullptr;
+    }
+}
+
+void Operation::drop() noexcept {
+    if (started() && !done()) {
+        dropped_ = true;
+    }
+    if (task_) {
+        if (dropped_) {
+            task_.reset();
+        }
+    } else if (slot_ != nullptr) {
+        core_.drop(slot_);
+        dropped_ = slot_->dropped;
+    }
+}
+
+Payload Operation::take() {
+    if (task_) {
+        return task_->branch_take();
+    }
+    HOLDFAST_ASSERT(slot_ != nullptr && slot_->done());
+    slot_->taken = true;
+    if (const FailureInfo* failure = std::get_if<FailureInfo>(&slot_->answer)) {
+        throw_as(slot_->action, *failure);
+    }
+    return std::get<Payload>(slot_->answer);
+}
+
+std::coroutine_handle<> Operation::settled() noexcept {
+    return listener_ != nullptr ? listener_->settled() : std::coroutine_handle<>{};
+}
+
+}  // namespace detail
+
+}  // namespace holdfast::flow

@@ -1,0 +1,118 @@
+#include "exchange.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::flow::detail {
+
+void Exchange::join(LocalRuntime& runtime) {
+    const std::lock_guard lock(runtimes_mutex_);
+    runtimes_.push_back(&runtime);
+}
+
+void Exchange::leave(LocalRuntime& runtime) {
+    const std::lock_guard lock(runtimes_mutex_);
+    std::erase(runtimes_, &runtime);
+}
+
+bool Exchange::runs(std::string_view workflow) {
+    const std::lock_guard lock(runtimes_mutex_);
+    return std::any_of(runtimes_.begin(), runtimes_.end(), [&](const LocalRuntime* runtime) {
+        return runtime->runs(workflow);
+    });
+}
+
+bool Exchange::has(const std::string& instance) {
+    const std::lock_guard lock(runtimes_mutex_);
+    return std::any_of(runtimes_.begin(), runtimes_.end(), [&](const LocalRuntime* runtime) {
+        return runtime->has(instance);
+    });
+}
+
+void Exchange::expect(std::string_view workflow, const std::string& instance, const Uuid& token) {
+    const std::lock_guard lock(runtimes_mutex_);
+    for (LocalRuntime* runtime : runtimes_) {
+        if (runtime->runs(workflow)) {
+            runtime->expect(instance, token);
+            return;
+        }
+    }
+}
+
+void Exchange::call_off(const std::string& instance) {
+    const std::lock_guard lock(runtimes_mutex_);
+    for (LocalRuntime* runtime : runtimes_) {
+        runtime->call_off(instance);
+    }
+}
+
+void Exchange::started(std::string_view workflow, const std::string& instance, const Uuid& token) {
+    const std::lock_guard lock(runtimes_mutex_);
+    for (LocalRuntime* runtime : runtimes_) {
+        if (runtime->offer_start(workflow, instance, token)) {
+            return;
+        }
+    }
+}
+
+void Exchange::mailed(const std::string& instance) {
+    const std::lock_guard lock(runtimes_mutex_);
+    for (LocalRuntime* runtime : runtimes_) {
+        if (runtime->offer_mail(instance)) {
+            return;
+        }
+    }
+    for (LocalRuntime* runtime : runtimes_) {
+        runtime->look_for_mail();
+    }
+}
+
+void Exchange::activities_waiting() {
+    const std::lock_guard lock(runtimes_mutex_);
+    for (LocalRuntime* runtime : runtimes_) {
+        runtime->look_for_activities();
+    }
+}
+
+void Exchange::notified(std::string_view payload) {
+    const std::lock_guard lock(runtimes_mutex_);
+    for (LocalRuntime* runtime : runtimes_) {
+        if (payload != "a") {
+            runtime->look_for_mail();
+        }
+        if (payload != "w") {
+            runtime->look_for_activities();
+        }
+    }
+}
+
+void Exchange::changed(std::string_view key) {
+    const std::lock_guard lock(watches_mutex_);
+    const auto [first, last] = watches_.equal_range(std::string(key));
+    for (auto watch = first; watch != last; ++watch) {
+        watch->second->changed_ = true;
+        watch->second->told_.notify_one();
+    }
+}
+
+Exchange::Watch::Watch(Exchange& exchange, std::string key)
+    : exchange_(exchange), key_(std::move(key)) {
+    const std::lock_guard lock(exchange_.watches_mutex_);
+    exchange_.watches_.emplace(key_, this);
+}
+
+Exchange::Watch::~Watch() {
+    const std::lock_guard lock(exchange_.watches_mutex_);
+    const auto [first, last] = exchange_.watches_.equal_range(key_);
+    const auto mine =
+        std::find_if(first, last, [this](const auto& entry) { return entry.second == this; });
+    exchange_.watches_.erase(mine);
+}
+
+bool Exchange::Watch::wait(Steady until) {
+    std::unique_lock lock(exchange_.watches_mutex_);
+    told_.wait_until(lock, until, [this] { return changed_; });
+    return std::exchange(changed_, false);
+}
+
+}  // namespace holdfast::flow::detail

@@ -1,0 +1,164 @@
+// Starts workflows, talks to them and looks at them, from any process that reaches the store.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <holdfast/flow/provider.hpp>
+#include <holdfast/flow/store.hpp>
+#include <holdfast/flow_engine/context.hpp>
+#include <holdfast/flow_engine/event.hpp>
+#include <holdfast/flow_engine/names.hpp>
+
+namespace holdfast::flow {
+
+struct StartOptions {
+    std::string version{};  // Empty: the newest the runtime has, or the one it pins.
+    milliseconds delay{0};
+    DuplicatePolicy duplicate = DuplicatePolicy::reject;
+};
+
+// Safe to share between threads. Unknown instances are Error not_found.
+class Client {
+public:
+    explicit Client(std::shared_ptr<Store> store);
+    // Requires: `store` outlives the client.
+    explicit Client(Store& store);
+
+    // --- starting
+    // True if it was created. An instance of that id: already_exists, or false with use_existing;
+    // with restart it is ended first and begins anew.
+    template <auto W, class... A>
+    bool start(std::string id, A&&... args) {
+        return start_with<W>(StartOptions{}, std::move(id), std::forward<A>(args)...);
+    }
+    template <auto W, class... A>
+    bool start_with(const StartOptions& options, std::string id, A&&... args) {
+        using Traits = detail::WorkflowTraits<decltype(W)>;
+        return start_by_name(options,
+                             NameOf<W>::value,
+                             std::move(id),
+                             arguments(typename Traits::arguments{}, std::forward<A>(args)...));
+    }
+    bool start_by_name(const StartOptions& options,
+                       std::string_view workflow,
+                       std::string id,
+                       Payload input);
+
+    // --- waiting; a wait reads one row and never the history
+    // The result or the failure. Error deadline if it has not ended by then.
+    template <auto W>
+    [[nodiscard]] Outcome<typename detail::WorkflowTraits<decltype(W)>::result> result(
+        std::string_view id, milliseconds timeout) {
+        using R = typename detail::WorkflowTraits<decltype(W)>::result;
+        const InstanceInfo info = wait(id, timeout);
+        if (info.status == Status::completed) {
+            return Outcome<R>(Codec<R>::decode(info.output));
+        }
+        return Outcome<R>(failure_of(info));
+    }
+    // Until it has ended.
+    [[nodiscard]] InstanceInfo wait(std::string_view id, milliseconds timeout);
+    // Until its custom status is newer than `seen`, or it has ended.
+    [[nodiscard]] InstanceInfo wait_for_status(std::string_view id,
+                                               std::int64_t seen,
+                                               milliseconds timeout);
+    // Why it failed. Requires: a status of failed or cancelled.
+    [[nodiscard]] static FailureInfo failure_of(const InstanceInfo& info);
+
+    // --- talking
+    template <class T>
+    Delivery signal(std::string_view id, const Channel<T>& channel, const T& value) {
+        return send(id,
+                    ChannelMessage{std::string(channel.name()), Payload{Codec<T>::encode(value)}});
+    }
+    template <class T>
+    Delivery signal(std::string_view id, const Signal<T>& signal, const T& value) {
+        return send(id,
+                    SignalMessage{std::string(signal.name()), Payload{Codec<T>::encode(value)}});
+    }
+    Delivery send(std::string_view id, MessageBody message);
+    // Asks it to stop; it may clean up for as long as `grace` (0: the runtime's default).
+    Delivery cancel(std::string_view id, std::string reason, milliseconds grace = milliseconds{0});
+    // Ends it; its code gets no chance.
+    Delivery terminate(std::string_view id, std::string reason);
+    Delivery suspend(std::string_view id, std::string reason);
+    bool resume(std::string_view id);
+    // Throw Failure if the workflow's handler did, or if it has none of that name.
+    template <class R, class... P, class... A>
+    [[nodiscard]] R query(std::string_view id,
+                          milliseconds timeout,
+                          const Query<R(P...)>& what,
+                          A&&... args) {
+        const Payload reply = ask(id,
+                                  timeout,
+                                  false,
+                                  what.name(),
+                                  arguments(detail::Types<P...>{}, std::forward<A>(args)...));
+        return decode_reply<R>(reply);
+    }
+    template <class R, class... P, class... A>
+    R update(std::string_view id, milliseconds timeout, const Update<R(P...)>& what, A&&... args) {
+        const Payload reply = ask(id,
+                                  timeout,
+                                  true,
+                                  what.name(),
+                                  arguments(detail::Types<P...>{}, std::forward<A>(args)...));
+        return decode_reply<R>(reply);
+    }
+    [[nodiscard]] Payload ask(std::string_view id,
+                              milliseconds timeout,
+                              bool update,
+                              std::string_view name,
+                              Payload input);
+
+    // --- looking
+    [[nodiscard]] std::optional<InstanceInfo> info(std::string_view id);
+    template <class T>
+    [[nodiscard]] std::optional<T> kv(std::string_view id, std::string_view key) {
+        const std::optional<Payload> value = provider().kv_value(id, key);
+        return value ? std::optional<T>(Codec<T>::decode(value->json)) : std::nullopt;
+    }
+    [[nodiscard]] std::map<std::string, KvEntry> kv_all(std::string_view id);
+    [[nodiscard]] InstancePage list(const ListInstances& ask = {});
+    // Of the current execution unless one is named. Damaged rows are Error internal.
+    [[nodiscard]] std::vector<Event> history(std::string_view id, ExecutionId execution = 0);
+    [[nodiscard]] std::vector<ExecutionInfo> executions(std::string_view id);
+    [[nodiscard]] std::vector<std::string> tree(std::string_view id);
+    [[nodiscard]] SystemStats stats();
+
+    // --- keeping house
+    // One JSON line per event, as it is stored; import_history refuses an id that exists.
+    [[nodiscard]] std::string export_history(std::string_view id, ExecutionId execution = 0);
+    void import_history(std::string_view id, std::string_view lines);
+    DeleteCounts remove(std::string_view id, bool force = false);
+    DeleteCounts remove_ended(const DeleteFilter& filter);
+    DeleteCounts prune(std::string_view id, const PruneOptions& options);
+
+    [[nodiscard]] Provider& provider() noexcept;
+
+private:
+    template <class... P, class... A>
+    [[nodiscard]] static Payload arguments(detail::Types<P...>, A&&... args) {
+        static_assert(sizeof...(P) == sizeof...(A) && (std::convertible_to<A, P> && ...),
+                      "the workflow takes other arguments");
+        return detail::encode_arguments<P...>(static_cast<P>(std::forward<A>(args))...);
+    }
+    template <class R>
+    [[nodiscard]] static R decode_reply(const Payload& reply) {
+        if constexpr (!std::is_void_v<R>) {
+            return Codec<R>::decode(reply.json);
+        }
+    }
+
+    std::shared_ptr<Store> owned_;
+    Store* store_;
+};
+
+}  // namespace holdfast::flow

@@ -1,0 +1,25 @@
+// The verbs that need a program's own workflows, for that program's main().
+//
+//   int main(int argc, char** argv) { return flow::command_line(shop_registry(), argc, argv); }
+//
+//   shop run                      a worker, until SIGTERM or SIGINT; then it finishes what runs
+//   shop start NAME               [--id ID] [--input '[7]'] [--delay 30s] [--wait 1m]
+//                                 [--on-duplicate reject|use-existing|restart]
+//   shop query ID NAME ['[7]']    [--timeout 10s]; update likewise
+//   shop replay FILE              [--id ID] [--execution N]: does this build do what the history of
+//                                 `holdfast flow export` says?
+//
+// Each takes --db URL (or HOLDFAST_DB) and --json. Everything else about workflows needs no
+// handlers, and the program holdfast has it: holdfast flow list, show, signal, cancel, ...
+#pragma once
+
+#include <holdfast/flow/registry.hpp>
+
+namespace holdfast::flow {
+
+// Returns what main() shall: 0 done, 1 refused, 2 usage, 3 unavailable, 4 internal. A failure is
+// one sentence on standard error. Requires: no other thread takes SIGTERM or SIGINT while `run`
+// does; call it before starting any.
+[[nodiscard]] int command_line(const Registry& registry, int argc, const char* const* argv);
+
+}  // namespace holdfast::flow

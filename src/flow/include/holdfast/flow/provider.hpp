@@ -1,0 +1,443 @@
+// What a runtime and a client need of a store, and nothing that knows what a workflow means.
+//
+// The provider stores; it never decides. It makes no event, no id of one, and no outcome: the
+// runtime computes those and hands them over. Everything a turn did commits in one transaction, or
+// nothing does. Who may write is decided by tokens: 128 random bits which change with every claim
+// and with every commit, so that a writer who was overtaken is refused.
+//
+// All methods are safe to call from any thread and any number of processes. They throw Error when
+// the database fails; losing a token is an answer, not an error.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <holdfast/base/uuid.hpp>
+#include <holdfast/flow_engine/event.hpp>
+#include <holdfast/flow_engine/ids.hpp>
+#include <holdfast/flow_engine/message.hpp>
+
+namespace holdfast::sql {
+class Tx;
+}
+
+namespace holdfast::flow {
+
+using std::chrono::milliseconds;
+
+enum class Status : std::uint8_t { pending, running, completed, failed, cancelled, continued };
+[[nodiscard]] std::string_view to_string(Status status) noexcept;
+[[nodiscard]] std::optional<Status> status_named(std::string_view name) noexcept;
+[[nodiscard]] constexpr bool is_final(Status status) noexcept {
+    return status == Status::completed || status == Status::failed || status == Status::cancelled;
+}
+
+// --- instances, while they are advanced
+// -------------------------------------------------------------
+
+// Inclusive ranges of engine versions that a dispatcher can replay. No ranges: nothing.
+struct ReplayVersions {
+    std::vector<std::pair<Version, Version>> ranges{{Version{}, engine_version}};
+};
+
+struct InboxMessage {
+    std::int64_t position = 0;
+    int attempt = 0;
+    Message message;
+    std::string error{};  // Not empty: the stored text could not be read, and `message` is empty.
+};
+
+// An instance that the caller has claimed, with the mail that was there.
+struct ClaimedInstance {
+    std::string instance;
+    std::string name;
+    std::string version;
+    ExecutionId execution = 1;
+    Status status = Status::pending;
+    EventId last_event = 0;  // Of the current execution; 0 before its first turn.
+    Uuid token;
+    bool claimed =
+        true;  // False: it is the asker's already (ClaimInstances::mine), no more is read.
+    std::vector<InboxMessage> messages;  // In the order they arrived.
+    int attempt = 0;                     // The highest of its messages.
+    Moment now;                          // The database's clock.
+};
+
+struct KvEntry {
+    Payload value;
+    Moment updated;
+    friend bool operator==(const KvEntry&, const KvEntry&) = default;
+};
+
+struct ClaimInstances {
+    milliseconds lease{5000};
+    int count = 1;
+    std::optional<ReplayVersions> versions{};  // None: any.
+    // Instances that the asker has in hand with this token: they are named, and not claimed.
+    std::function<bool(std::string_view instance, const Uuid& token)> mine{};
+};
+
+// What an execution's history says, for replay.
+struct LoadedHistory {
+    std::vector<Event> events;
+    std::int64_t bytes = 0;
+    std::string error{};  // Not empty: it cannot be read by this build, and `events` is empty.
+    std::map<std::string, Payload> kv;  // As it was when the execution began.
+};
+
+// --- activities
+// ---------------------------------------------------------------------------------------
+
+struct ActivityKey {
+    std::string instance;
+    ExecutionId execution = 0;
+    EventId event = 0;
+    friend auto operator<=>(const ActivityKey&, const ActivityKey&) = default;
+};
+
+struct ActivityTask {
+    ActivityKey key;
+    std::string name;
+    Payload input;
+    std::string workflow;  // The name and version of the code that asked for it.
+    std::string version;
+    std::optional<std::string> session{};
+    std::optional<std::string> tag{};
+    // Not nil: already claimed by whoever commits the turn that schedules it.
+    Uuid claim{};
+    milliseconds claim_lease{0};
+};
+
+struct ClaimedActivity {
+    ActivityTask task;
+    Uuid token;
+    int attempt = 0;
+    std::optional<Payload> heartbeat{};  // What an earlier attempt left.
+    Moment now;
+};
+
+// Which activities a worker takes, by their tags.
+struct TagFilter {
+    bool untagged = true;
+    bool any = false;                 // Everything, whatever its tag.
+    std::vector<std::string> tags{};  // At most 5.
+
+    [[nodiscard]] static TagFilter default_only() { return {}; }
+    [[nodiscard]] static TagFilter everything() {
+        return {.untagged = true, .any = true, .tags = {}};
+    }
+    [[nodiscard]] static TagFilter none() { return {.untagged = false, .any = false, .tags = {}}; }
+    // Throw InvalidArgument unless there are 1 to 5 tags.
+    [[nodiscard]] static TagFilter only(std::vector<std::string> tags);
+    [[nodiscard]] static TagFilter default_and(std::vector<std::string> tags);
+    [[nodiscard]] bool admits(const std::optional<std::string>& tag) const;
+};
+
+// Who claims sessions, and for how long. Without it, activities of sessions are left alone.
+struct SessionClaim {
+    std::string owner;
+    milliseconds lease{30000};
+};
+
+struct ClaimActivities {
+    milliseconds lease{30000};
+    int count = 1;
+    TagFilter tags{};
+    std::optional<SessionClaim> session{};
+};
+
+// A claimed activity that has ended. An empty answer drops it: nobody waits any more.
+struct ActivityEnd {
+    ActivityKey key;
+    Uuid token;
+    std::optional<ActivityAnswer> answer{};
+};
+
+// --- a turn
+// ----------------------------------------------------------------------------------------------
+
+struct OutgoingMessage {
+    std::string instance;
+    Message message;
+    std::int64_t visible_at_ms = 0;  // 0: at once. Timers: when they fire.
+    bool notify = true;              // False: somebody in this process looks at it at once.
+};
+
+// A start for another instance; `parent` inside the message says who waits. If the instance exists
+// already, the parent is answered with a failure of type "AlreadyExists", unless it was this very
+// operation that started it.
+struct OutgoingStart {
+    std::string instance;
+    StartMessage start;
+    Uuid token{};  // Not nil: what the new instance's token shall be.
+};
+
+struct KvChange {
+    enum class What : std::uint8_t { set, erase, clear };
+    What what = What::set;
+    std::string key{};
+    Payload value{};
+};
+
+struct StatusChange {
+    std::optional<Payload> status;  // Empty: cleared.
+};
+
+struct AttributeChange {
+    std::string name;
+    std::optional<Payload> value;  // Empty: removed.
+};
+
+struct Reply {
+    std::string request;
+    bool failed = false;
+    std::string body;  // A payload, or a FailureInfo as text.
+};
+
+// The execution that follows one which continues as new.
+struct NextExecution {
+    ExecutionId execution = 0;
+    std::string version;
+    std::vector<Event> events;  // WorkflowStarted, and the messages it was left.
+};
+
+// All that one turn did. `events` belong to `execution`, their ids rise and lie above `last_event`.
+struct TurnCommit {
+    std::string instance;
+    Uuid token;          // Of the claim, or what the commit before left.
+    Uuid next_token;     // What this commit leaves. New and random.
+    bool leased = true;  // The claim's lease must still run. False: only the token decides.
+    ExecutionId execution = 1;
+    EventId last_event = 0;
+    std::vector<Event> events{};
+
+    // Set in the turn that writes event 1.
+    struct Begun {
+        std::string name;
+        std::string version;
+        std::optional<ParentLink> parent;
+        Version engine = engine_version;
+    };
+    std::optional<Begun> begun{};
+    Status status = Status::running;
+    std::string output{};  // Of a final status: the result, or the failure as text.
+    std::optional<NextExecution> next{};
+    std::optional<StatusChange> custom_status{};
+    std::optional<bool> suspended{};
+    std::vector<KvChange> kv{};
+    std::vector<AttributeChange> attributes{};
+    int status_changes = 0;  // How many times the custom status changed in this turn.
+
+    std::vector<std::int64_t> consumed{};  // Positions of the mail this turn has read.
+    std::vector<ActivityEnd> finished{};   // Claimed activities whose answers it has read.
+    std::vector<ActivityTask> activities{};
+    std::vector<ActivityKey> cancelled_activities{};
+    std::vector<EventId> cancelled_timers{};  // Events of timers of this execution.
+    std::vector<OutgoingMessage> messages{};
+    std::vector<OutgoingStart> starts{};
+    std::vector<Reply> replies{};
+};
+
+enum class Committed : std::uint8_t {
+    yes,
+    lost,      // The token is not the current one, the lease has run out, or the instance is gone.
+    rejected,  // An event id is zero, does not rise, or is taken. The claim is still held.
+};
+
+// --- clients
+// ---------------------------------------------------------------------------------------------
+
+enum class DuplicatePolicy : std::uint8_t { reject, use_existing, restart };
+
+struct StartInstance {
+    std::string instance;
+    StartMessage start;
+    milliseconds delay{0};
+    DuplicatePolicy duplicate = DuplicatePolicy::reject;
+    bool notify = true;  // False: somebody in this process looks at it at once.
+    Uuid token{};        // Not nil: what the new instance's token shall be.
+};
+struct Started {
+    bool created = false;  // False: it was there already (use_existing), or refused (reject).
+    Uuid token;            // If created: the token a local runtime may take its first turn with.
+};
+
+enum class Delivery : std::uint8_t {
+    delivered,
+    early,  // No such instance yet: kept for a while, in case it is about to start.
+    ended,  // The instance has ended: nobody will read it, and it was not kept.
+};
+
+struct InstanceInfo {
+    std::string instance;
+    std::string name;
+    std::string version;
+    ExecutionId execution = 1;
+    Status status = Status::pending;
+    bool suspended = false;
+    std::string output{};  // Of a final status.
+    std::optional<Payload> custom_status{};
+    std::int64_t status_version = 0;
+    std::optional<ParentLink> parent{};
+    EventId last_event = 0;
+    std::int64_t history_bytes = 0;
+    Moment created;
+    Moment updated;
+    std::optional<Moment> completed{};
+};
+
+struct ExecutionInfo {
+    ExecutionId execution = 1;
+    std::string version;
+    Status status = Status::running;
+    std::string output{};
+    EventId last_event = 0;
+    std::optional<Moment> started{};
+    std::optional<Moment> completed{};
+};
+
+// All conditions hold together. Newest first.
+struct ListInstances {
+    std::optional<Status> status{};
+    std::string name{};  // Of the workflow; empty: any.
+    std::string id_prefix{};
+    std::optional<Moment> created_after{};
+    std::optional<Moment> created_before{};
+    std::map<std::string, Payload> attributes{};
+    int limit = 100;
+    std::string page{};  // From the page before; empty: the first.
+};
+struct InstancePage {
+    std::vector<InstanceInfo> instances;
+    std::string next{};  // Empty: this was the last.
+};
+
+struct SystemStats {
+    std::int64_t instances = 0;
+    std::int64_t pending = 0;
+    std::int64_t running = 0;
+    std::int64_t completed = 0;
+    std::int64_t failed = 0;
+    std::int64_t cancelled = 0;
+    std::int64_t executions = 0;
+    std::int64_t messages = 0;    // Waiting, also those not visible yet.
+    std::int64_t activities = 0;  // Waiting or running.
+    std::int64_t early_mailboxes = 0;
+};
+
+struct DeleteCounts {
+    std::int64_t instances = 0;
+    std::int64_t executions = 0;
+    std::int64_t events = 0;
+    std::int64_t messages = 0;
+};
+struct DeleteFilter {
+    std::vector<std::string> ids{};  // Empty: any.
+    std::optional<Moment> completed_before{};
+    int limit = 1000;
+};
+struct PruneOptions {
+    int keep_last = 1;  // Executions to keep; the current one always is.
+    std::optional<Moment> completed_before{};
+};
+
+class Provider {
+public:
+    virtual ~Provider() = default;
+
+    // --- for dispatchers
+    // Claims instances that have visible mail and are free, or whose lease has run out, oldest
+    // first; counts the attempt on each message it returns. Empty: there is no eligible work.
+    [[nodiscard]] virtual std::vector<ClaimedInstance> claim_instances(
+        const ClaimInstances& ask) = 0;
+    // Mail for an instance that the caller believes to hold the token of, without claiming it.
+    // Empty optional: the token is not the current one, somebody holds a lease, or it is suspended.
+    [[nodiscard]] virtual std::optional<ClaimedInstance> peek_instance(std::string_view instance,
+                                                                       const Uuid& token) = 0;
+    // Events after `after`, in order, and the KV seeds. An unknown instance has none.
+    [[nodiscard]] virtual LoadedHistory load_history(std::string_view instance,
+                                                     ExecutionId execution,
+                                                     EventId after = 0) = 0;
+    // Each turn commits or not by itself; they may share a transaction. An answer that was lost on
+    // the way is found out by the token, so `yes` and `lost` are always the truth.
+    [[nodiscard]] virtual std::vector<Committed> commit_turns(
+        std::span<const TurnCommit> turns) = 0;
+    // Gives a claim back; its mail is seen again after `delay`. False: the token is not current.
+    virtual bool abandon_instance(const ClaimedInstance& claim,
+                                  milliseconds delay,
+                                  bool ignore_attempt) = 0;
+    // Sets the lease to `lease` from now. False: it was lost or has run out, and stays so.
+    virtual bool renew_instance(std::string_view instance,
+                                const Uuid& token,
+                                milliseconds lease) = 0;
+
+    // --- for workers
+    [[nodiscard]] virtual std::vector<ClaimedActivity> claim_activities(
+        const ClaimActivities& ask) = 0;
+    // Removes the activity and sends its answer, in one transaction. False: it was cancelled,
+    // stolen, or the lease has run out; then nothing was done.
+    [[nodiscard]] virtual std::vector<bool> end_activities(std::span<const ActivityEnd> ends) = 0;
+    // The same around a function that writes to the user's own tables in the same transaction. The
+    // function may run more than once. False: it was not ours any more, and nothing was applied.
+    [[nodiscard]] virtual bool end_activity_in_transaction(
+        const ActivityKey& key,
+        const Uuid& token,
+        const std::function<ActivityAnswer(sql::Tx&)>& body) = 0;
+    virtual bool abandon_activity(const ActivityKey& key,
+                                  const Uuid& token,
+                                  milliseconds delay,
+                                  bool ignore_attempt) = 0;
+    // Renews the leases of several; false for each that was lost, which is how cancellation shows.
+    [[nodiscard]] virtual std::vector<bool> renew_activities(
+        std::span<const std::pair<ActivityKey, Uuid>> held, milliseconds lease) = 0;
+    virtual bool heartbeat(const ActivityKey& key, const Uuid& token, const Payload& progress) = 0;
+    virtual int renew_sessions(std::span<const std::string> owners,
+                               milliseconds lease,
+                               milliseconds idle) = 0;
+    virtual int sweep_sessions() = 0;
+
+    // --- for clients
+    [[nodiscard]] virtual Started start(const StartInstance& request) = 0;
+    virtual Delivery send(const OutgoingMessage& message) = 0;
+    // Lifts a suspension and lets the instance be looked at. False: no such instance.
+    virtual bool resume(std::string_view instance) = 0;
+    // One row; never the history.
+    [[nodiscard]] virtual std::optional<InstanceInfo> info(std::string_view instance) = 0;
+    [[nodiscard]] virtual std::optional<Payload> kv_value(std::string_view instance,
+                                                          std::string_view key) = 0;
+    [[nodiscard]] virtual std::map<std::string, KvEntry> kv_all(std::string_view instance) = 0;
+    // Takes the answer away.
+    [[nodiscard]] virtual std::optional<Reply> take_reply(std::string_view request) = 0;
+
+    // --- administration
+    [[nodiscard]] virtual InstancePage list(const ListInstances& ask) = 0;
+    [[nodiscard]] virtual std::vector<ExecutionInfo> executions(std::string_view instance) = 0;
+    [[nodiscard]] virtual std::vector<std::string> children(std::string_view instance) = 0;
+    // The instance and everything below it, parents first. Empty: no such instance.
+    [[nodiscard]] virtual std::vector<std::string> tree(std::string_view instance) = 0;
+    [[nodiscard]] virtual SystemStats stats() = 0;
+    // Refuses (condition_failed) an instance that has not ended unless `force`, a child (delete its
+    // root), and a list that leaves out a child of one of its members. not_found: no such instance.
+    virtual DeleteCounts delete_tree(std::string_view root, bool force) = 0;
+    virtual DeleteCounts delete_exactly(std::span<const std::string> instances, bool force) = 0;
+    virtual DeleteCounts delete_ended(const DeleteFilter& filter) = 0;
+    virtual DeleteCounts prune(std::string_view instance, const PruneOptions& options) = 0;
+    // Removes mail that came too early and whose instance never started, and old replies.
+    virtual int sweep(milliseconds early_mail_ttl, milliseconds reply_ttl) = 0;
+    // For import and tests: an instance with this history, which must not exist yet.
+    virtual void import_history(std::string_view instance, const std::vector<Event>& events) = 0;
+
+    // --- waking
+    // When the earliest invisible mail or activity becomes visible; empty if there is none.
+    [[nodiscard]] virtual std::optional<milliseconds> until_next_work() = 0;
+};
+
+}  // namespace holdfast::flow

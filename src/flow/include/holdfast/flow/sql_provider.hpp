@@ -1,0 +1,116 @@
+// The provider that keeps everything in an SQL database.
+//
+// One text of SQL serves SQLite, PostgreSQL and DSQL. A commit of turns costs two round trips: the
+// first changes every row that decides something (instances, mailboxes, claimed activities), in
+// one order for everybody, so that two commits never wait for each other in a circle; the second
+// carries what follows from it, together with COMMIT.
+#pragma once
+
+#include <chrono>
+#include <string_view>
+
+#include <holdfast/flow/provider.hpp>
+#include <holdfast/sql/database.hpp>
+#include <holdfast/sql/retry.hpp>
+#include <holdfast/sql/schema.hpp>
+#include <holdfast/sql/statement.hpp>
+
+namespace holdfast::flow {
+
+// What is notified after a commit that made something ready at once: "w" for workflows' mail, "a"
+// for activities.
+inline constexpr std::string_view wake_channel = "holdfast_flow";
+inline constexpr std::string_view wake_workflows = "w";
+inline constexpr std::string_view wake_activities = "a";
+
+struct SqlProviderOptions {
+    bool notify = true;  // Wake others after a commit. On a server it costs a statement.
+    std::chrono::milliseconds deadline{30000};  // Of each call.
+    sql::RetryPolicy retry{.max_retries = 8,
+                           .base_delay = std::chrono::milliseconds{5},
+                           .max_delay = std::chrono::milliseconds{200},
+                           .jitter_factor = 0.5};
+};
+
+class SqlProvider final : public Provider {
+public:
+    // Requires: `db` outlives this object, and its schema holds `schema_part()`.
+    explicit SqlProvider(sql::Database& db, SqlProviderOptions options = {});
+
+    [[nodiscard]] std::vector<ClaimedInstance> claim_instances(const ClaimInstances& ask) override;
+    [[nodiscard]] std::optional<ClaimedInstance> peek_instance(std::string_view instance,
+                                                               const Uuid& token) override;
+    [[nodiscard]] LoadedHistory load_history(std::string_view instance,
+                                             ExecutionId execution,
+                                             EventId after = 0) override;
+    [[nodiscard]] std::vector<Committed> commit_turns(std::span<const TurnCommit> turns) override;
+    bool abandon_instance(const ClaimedInstance& claim,
+                          milliseconds delay,
+                          bool ignore_attempt) override;
+    bool renew_instance(std::string_view instance, const Uuid& token, milliseconds lease) override;
+
+    [[nodiscard]] std::vector<ClaimedActivity> claim_activities(
+        const ClaimActivities& ask) override;
+    // If the answer to a commit is lost, an activity that is gone counts as ended here.
+    [[nodiscard]] std::vector<bool> end_activities(std::span<const ActivityEnd> ends) override;
+    [[nodiscard]] bool end_activity_in_transaction(
+        const ActivityKey& key,
+        const Uuid& token,
+        const std::function<ActivityAnswer(sql::Tx&)>& body) override;
+    bool abandon_activity(const ActivityKey& key,
+                          const Uuid& token,
+                          milliseconds delay,
+                          bool ignore_attempt) override;
+    [[nodiscard]] std::vector<bool> renew_activities(
+        std::span<const std::pair<ActivityKey, Uuid>> held, milliseconds lease) override;
+    bool heartbeat(const ActivityKey& key, const Uuid& token, const Payload& progress) override;
+    int renew_sessions(std::span<const std::string> owners,
+                       milliseconds lease,
+                       milliseconds idle) override;
+    int sweep_sessions() override;
+
+    [[nodiscard]] Started start(const StartInstance& request) override;
+    Delivery send(const OutgoingMessage& message) override;
+    bool resume(std::string_view instance) override;
+    [[nodiscard]] std::optional<InstanceInfo> info(std::string_view instance) override;
+    [[nodiscard]] std::optional<Payload> kv_value(std::string_view instance,
+                                                  std::string_view key) override;
+    [[nodiscard]] std::map<std::string, KvEntry> kv_all(std::string_view instance) override;
+    [[nodiscard]] std::optional<Reply> take_reply(std::string_view request) override;
+
+    [[nodiscard]] InstancePage list(const ListInstances& ask) override;
+    [[nodiscard]] std::vector<ExecutionInfo> executions(std::string_view instance) override;
+    [[nodiscard]] std::vector<std::string> children(std::string_view instance) override;
+    [[nodiscard]] std::vector<std::string> tree(std::string_view instance) override;
+    [[nodiscard]] SystemStats stats() override;
+    DeleteCounts delete_tree(std::string_view root, bool force) override;
+    DeleteCounts delete_exactly(std::span<const std::string> instances, bool force) override;
+    DeleteCounts delete_ended(const DeleteFilter& filter) override;
+    DeleteCounts prune(std::string_view instance, const PruneOptions& options) override;
+    int sweep(milliseconds early_mail_ttl, milliseconds reply_ttl) override;
+    void import_history(std::string_view instance, const std::vector<Event>& events) override;
+
+    [[nodiscard]] std::optional<milliseconds> until_next_work() override;
+
+private:
+    [[nodiscard]] sql::TxOptions writing(
+        sql::Durability durability = sql::Durability::flushed) const;
+    [[nodiscard]] sql::TxOptions reading() const;
+    void wake(sql::Tx& tx, std::string_view whom) const;
+
+    [[nodiscard]] bool looks_first() const;
+    [[nodiscard]] Started start_once(const StartInstance& request,
+                                     const Uuid& origin,
+                                     const Uuid& token);
+
+    sql::Database& db_;
+    SqlProviderOptions options_;
+};
+
+// The tables of this floor.
+[[nodiscard]] const sql::SchemaPart& schema_part();
+
+// The statements that this floor runs, for the checks that read them all.
+[[nodiscard]] const sql::Catalogue& catalogue() noexcept;
+
+}  // namespace holdfast::flow

@@ -1,0 +1,124 @@
+// Finding work that is not in this process's hands: other processes', what a dead one left, timers.
+#include <algorithm>
+
+#include "runtime_state.hpp"
+
+#include <holdfast/base/error.hpp>
+#include <holdfast/base/log.hpp>
+
+namespace holdfast::flow {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr int claims_max = 32;
+constexpr std::size_t backlog_per_thread_max = 64;
+constexpr std::chrono::milliseconds poll_pause_first{5};
+
+}  // namespace
+
+int Runtime::State::poll_instances() {
+    const std::size_t backlog_max =
+        static_cast<std::size_t>(options_.workflow_threads) * backlog_per_thread_max;
+    if (options_.workflow_threads == 0 || draining_ || instances_.backlog() >= backlog_max) {
+        return 0;
+    }
+    const ClaimInstances ask{.lease = options_.workflow_lease,
+                             .count = claims_max,
+                             .versions = options_.versions,
+                             .mine = [this](std::string_view id, const Uuid& token) {
+                                 return instances_.holds(id, token);
+                             }};
+    std::vector<ClaimedInstance> found = provider_.claim_instances(ask);
+    for (ClaimedInstance& claim : found) {
+        if (claim.claimed) {
+            instances_.add_claim(std::move(claim));
+        } else {
+            instances_.add_mail(claim.instance);
+        }
+    }
+    return static_cast<int>(found.size());
+}
+
+int Runtime::State::poll_activities() {
+    const int room = activities_.room();
+    if (room == 0 || draining_) {
+        return 0;
+    }
+    ClaimActivities ask{.lease = options_.activity_lease,
+                        .count = std::min(room, claims_max),
+                        .tags = options_.tags,
+                        .session = std::nullopt};
+    if (activities_.sessions() < static_cast<std::size_t>(options_.sessions_max)) {
+        ask.session = SessionClaim{.owner = worker_id_, .lease = options_.session_lease};
+    }
+    std::vector<ClaimedActivity> claims = provider_.claim_activities(ask);
+    for (ClaimedActivity& claim : claims) {
+        clock_.heard(claim.now);
+        activities_.add(std::move(claim), false);
+    }
+    return static_cast<int>(claims.size());
+}
+
+void Runtime::State::wake_at(std::int64_t moment_ms) {
+    const auto wait = Moment{std::chrono::milliseconds{moment_ms}} - clock_.now();
+    const Steady at = steady_clock::now() +
+                      std::max<std::chrono::milliseconds>(wait, std::chrono::milliseconds{0});
+    const std::lock_guard lock(poll_mutex_);
+    if (at < timer_at_) {
+        timer_at_ = at;
+        poll_wanted_.notify_one();
+    }
+}
+
+// When to look again without being asked: soon after something was found, then less and less often.
+Steady Runtime::State::next_look(bool found) {
+    const bool told = store_.database().dialect().notifies;
+    if (found) {
+        poll_pause_ = poll_pause_first;
+    } else {
+        poll_pause_ = std::min(told ? options_.poll_max : poll_pause_ * 2, options_.poll_max);
+    }
+    return steady_clock::now() + poll_pause_;
+}
+
+void Runtime::State::poll_loop(const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+        int found = 0;
+        try {
+            found = poll_instances();
+            found += poll_activities();
+        } catch (const std::exception& error) {
+            log().warn("the store could not be polled", {{"error", error.what()}});
+        }
+        if (found >= claims_max) {
+            continue;
+        }
+        Steady next = next_look(found > 0);
+        try {
+            if (found == 0) {
+                if (const auto wait = provider_.until_next_work()) {
+                    next = std::min(next, steady_clock::now() + *wait);
+                }
+            }
+        } catch (const std::exception&) {
+            // The next look will tell.
+        }
+        std::unique_lock lock(poll_mutex_);
+        const auto wanted = [this] { return want_instances_ || want_activities_; };
+        for (Steady until = std::min(next, timer_at_);
+             !wanted() && !stop.stop_requested() && steady_clock::now() < until;
+             until = std::min(next, timer_at_)) {
+            // An earlier timer than the one we wait for ends this wait, not the whole one.
+            poll_wanted_.wait_until(
+                lock, stop, until, [&] { return wanted() || timer_at_ < until; });
+        }
+        if (timer_at_ <= steady_clock::now()) {
+            timer_at_ = Steady::max();
+        }
+        want_instances_ = false;
+        want_activities_ = false;
+    }
+}
+
+}  // namespace holdfast::flow

@@ -1,0 +1,84 @@
+// What the parts of the SQL provider share: how values become columns and back.
+#pragma once
+
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <holdfast/base/error.hpp>
+#include <holdfast/base/uuid.hpp>
+#include <holdfast/flow/provider.hpp>
+#include <holdfast/sql/statement.hpp>
+#include <holdfast/sql/value.hpp>
+
+namespace holdfast::flow {
+
+template <std::integral T>
+[[nodiscard]] constexpr std::int64_t int64(T value) noexcept {
+    return static_cast<std::int64_t>(value);
+}
+[[nodiscard]] constexpr std::int64_t micros(milliseconds time) noexcept {
+    return std::chrono::microseconds{time}.count();
+}
+// As a column: 0 is at once.
+[[nodiscard]] constexpr std::int64_t visible_us(std::int64_t visible_at_ms) noexcept {
+    return visible_at_ms <= 0 ? 0 : visible_at_ms * 1000;
+}
+[[nodiscard]] constexpr std::int64_t micros(Moment moment) noexcept {
+    return moment.time_since_epoch().count() * 1000;
+}
+[[nodiscard]] constexpr Moment moment(std::int64_t time_us) noexcept {
+    return std::chrono::floor<std::chrono::milliseconds>(
+        std::chrono::sys_time<std::chrono::microseconds>{std::chrono::microseconds{time_us}});
+}
+// One number that orders versions; each part has room up to a million.
+[[nodiscard]] constexpr std::int64_t engine_number(const Version& version) noexcept {
+    constexpr std::int64_t room = 1'000'000;
+    return (version.major * room + version.minor) * room + version.patch;
+}
+// The row of an instance that the caller believes to hold.
+[[nodiscard]] sql::Guard instance_guard(std::string_view instance, const Uuid& token);
+
+// Both throw InvalidArgument unless there are 1 to 256 bytes.
+void require_instance_id(std::string_view instance);
+void require_name(std::string_view name, std::string_view what);
+
+// Throws Error (internal) for a word that no version of this program has written.
+[[nodiscard]] Status stored_status(std::string_view name);
+
+// From a row of position, execution, attempts, body.
+[[nodiscard]] InboxMessage inbox_message(const sql::Row& row);
+// From a row of read_info or list_instances.
+[[nodiscard]] InstanceInfo instance_info(const sql::Row& row);
+
+// How many messages one claim hands over at most; the rest comes with the next.
+inline constexpr int mail_per_claim_max = 1024;
+// How often an operation is run again after its connection broke, if it has not happened.
+inline constexpr int broken_connections_max = 4;
+// True if the connection broke, whatever became of the work; else the error is the caller's.
+[[nodiscard]] bool connection_broke(const Error& error);
+
+// Positions in a row, which one statement can name.
+struct Run {
+    std::int64_t first = 0;
+    std::int64_t last = 0;
+};
+[[nodiscard]] std::vector<Run> runs_of(std::vector<std::int64_t> positions);
+
+// The events of one turn, as one or more rows of text.
+struct HistoryRow {
+    EventId first = 0;
+    EventId last = 0;
+    std::int64_t count = 0;
+    std::string lines;
+};
+struct HistoryText {
+    std::vector<HistoryRow> rows;
+    std::int64_t bytes = 0;
+};
+[[nodiscard]] HistoryText history_text(const std::vector<Event>& events);
+
+}  // namespace holdfast::flow

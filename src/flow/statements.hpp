@@ -1,0 +1,490 @@
+// Every statement of this floor.
+//
+// A moment that is compared with an index stands in a sub-select, `(SELECT {now_us})`: a server
+// reads its clock anew for each row otherwise, and cannot use the index.
+#pragma once
+
+#include <holdfast/sql/statement.hpp>
+
+namespace holdfast::flow::statements {
+
+using sql::FencedStatement;
+using sql::Statement;
+
+inline constexpr std::string_view instance_token =
+    "SELECT lock_token FROM flow_instances WHERE instance_id = $1";
+
+// --- starting
+// -------------------------------------------------------------------------------------
+
+// The mailbox and the message behind it apply only if this very start made the instance.
+inline constexpr Statement create_instance{
+    "flow.create_instance",
+    "INSERT INTO flow_instances (instance_id, name, version, execution, status, origin, "
+    "lock_token, locked_until_us, last_event, history_bytes, suspended, parent_id, "
+    "parent_execution, parent_event, status_version, created_us, updated_us) "
+    "VALUES ($1, $2, $3, 1, 'pending', $4, $5, "
+    "CASE WHEN $6 > 0 THEN {now_us} + $6 ELSE 0 END, 0, 0, FALSE, $7, $8, $9, 0, "
+    "{now_us}, {now_us}) ON CONFLICT (instance_id) DO NOTHING RETURNING instance_id"};
+inline constexpr Statement adopt_mailbox{
+    "flow.adopt_mailbox",
+    "INSERT INTO flow_mailboxes (instance_id, arrivals, ready_at_us, early, created_us) "
+    "SELECT $1, 0, {now_us} + $3, FALSE, {now_us} WHERE EXISTS "
+    "(SELECT 1 FROM flow_instances WHERE instance_id = $1 AND lock_token = $2) "
+    "ON CONFLICT (instance_id) DO UPDATE SET early = FALSE, "
+    "ready_at_us = CASE WHEN flow_mailboxes.ready_at_us < excluded.ready_at_us "
+    "THEN flow_mailboxes.ready_at_us ELSE excluded.ready_at_us END"};
+inline constexpr Statement add_start{
+    "flow.add_start",
+    "INSERT INTO flow_messages (instance_id, position, visible_at_us, execution, timer, body, "
+    "attempts) SELECT $1, 0, {now_us} + $3, 0, 0, $4, 0 WHERE EXISTS "
+    "(SELECT 1 FROM flow_instances WHERE instance_id = $1 AND lock_token = $2)"};
+inline constexpr Statement find_origin{
+    "flow.find_origin",
+    "SELECT origin, parent_id, parent_execution, parent_event FROM flow_instances "
+    "WHERE instance_id = $1"};
+
+// --- mail
+// -------------------------------------------------------------------------------------------
+
+// $3 is when the earliest new message can be seen: 0 is now, below 0 is none. Without new mail this
+// only locks the mailbox.
+inline constexpr Statement announce_mail{
+    "flow.announce_mail",
+    "UPDATE flow_mailboxes SET arrivals = arrivals + $2, ready_at_us = CASE "
+    "WHEN $3 < 0 OR ready_at_us <= $3 THEN ready_at_us "
+    "WHEN $3 > 0 THEN $3 "
+    "WHEN ready_at_us <= {now_us} THEN ready_at_us ELSE {now_us} END "
+    "WHERE instance_id = $1 RETURNING arrivals, early"};
+inline constexpr Statement open_early_mailbox{
+    "flow.open_early_mailbox",
+    "INSERT INTO flow_mailboxes (instance_id, arrivals, ready_at_us, early, created_us) "
+    "VALUES ($1, $2, CASE WHEN $3 > 0 THEN $3 ELSE {now_us} END, TRUE, {now_us}) "
+    "ON CONFLICT (instance_id) DO UPDATE SET arrivals = flow_mailboxes.arrivals + $2, "
+    "ready_at_us = CASE WHEN flow_mailboxes.ready_at_us < excluded.ready_at_us "
+    "THEN flow_mailboxes.ready_at_us ELSE excluded.ready_at_us END RETURNING arrivals, early"};
+inline constexpr Statement instance_exists{
+    "flow.instance_exists", "SELECT count(*) FROM flow_instances WHERE instance_id = $1"};
+inline constexpr Statement add_message{
+    "flow.add_message",
+    "INSERT INTO flow_messages (instance_id, position, visible_at_us, execution, timer, body, "
+    "attempts) VALUES ($1, $2, CASE WHEN $3 > 0 THEN $3 ELSE {now_us} END, $4, $5, $6, 0)"};
+// Behind announce_mail of one message, in the same round trip. Without a mailbox it does nothing.
+inline constexpr Statement post_message{
+    "flow.post_message",
+    "INSERT INTO flow_messages (instance_id, position, visible_at_us, execution, timer, body, "
+    "attempts) SELECT instance_id, arrivals, CASE WHEN $2 > 0 THEN $2 ELSE {now_us} END, "
+    "$3, $4, $5, 0 FROM flow_mailboxes WHERE instance_id = $1"};
+// Requires: this transaction has changed the mailbox before, so that no arrival can be missed.
+inline constexpr Statement settle_mailbox{
+    "flow.settle_mailbox",
+    "UPDATE flow_mailboxes SET ready_at_us = "
+    "(SELECT min(visible_at_us) FROM flow_messages WHERE instance_id = $1) "
+    "WHERE instance_id = $1"};
+inline constexpr Statement close_mailbox{"flow.close_mailbox",
+                                         "DELETE FROM flow_mailboxes WHERE instance_id = $1"};
+inline constexpr Statement drop_messages{"flow.drop_messages",
+                                         "DELETE FROM flow_messages WHERE instance_id = $1"};
+inline constexpr Statement drop_execution_messages{
+    "flow.drop_execution_messages",
+    "DELETE FROM flow_messages WHERE instance_id = $1 AND execution = $2"};
+inline constexpr Statement consume_messages{
+    "flow.consume_messages",
+    "DELETE FROM flow_messages WHERE instance_id = $1 AND position BETWEEN $2 AND $3"};
+inline constexpr Statement delay_messages{
+    "flow.delay_messages",
+    "UPDATE flow_messages SET visible_at_us = CASE WHEN $4 > 0 THEN {now_us} + $4 "
+    "ELSE visible_at_us END, "
+    "attempts = CASE WHEN attempts > $5 THEN attempts - $5 ELSE 0 END "
+    "WHERE instance_id = $1 AND position BETWEEN $2 AND $3"};
+inline constexpr Statement cancel_timers{
+    "flow.cancel_timers",
+    "DELETE FROM flow_messages WHERE instance_id = $1 AND execution = $2 "
+    "AND timer IN ($3, $4, $5, $6, $7, $8, $9, $10)"};
+inline constexpr Statement count_attempts{
+    "flow.count_attempts",
+    "UPDATE flow_messages SET attempts = attempts + 1 WHERE instance_id = $1 AND position IN "
+    "(SELECT position FROM flow_messages WHERE instance_id = $1 AND visible_at_us <= {now_us} "
+    "ORDER BY position LIMIT $3) AND EXISTS "
+    "(SELECT 1 FROM flow_instances WHERE instance_id = $1 AND lock_token = $2) "
+    "RETURNING position, execution, attempts, body"};
+inline constexpr Statement read_mail{
+    "flow.read_mail",
+    "SELECT position, execution, attempts, body FROM flow_messages "
+    "WHERE instance_id = $1 AND visible_at_us <= {now_us} ORDER BY position LIMIT $2"};
+
+// --- claiming instances -------------------------------------------------------------------------
+
+// CROSS JOIN keeps SQLite from turning the join around; it walks along the index by readiness.
+inline constexpr Statement find_ready{
+    "flow.find_ready",
+    "SELECT i.instance_id, i.lock_token, i.name, i.version, i.execution, i.status, i.last_event, "
+    "{now_us} FROM flow_mailboxes m CROSS JOIN flow_instances i "
+    "WHERE i.instance_id = m.instance_id AND m.ready_at_us <= (SELECT {now_us}) "
+    "AND i.locked_until_us <= (SELECT {now_us}) AND NOT i.suspended "
+    "AND i.status IN ('pending', 'running') AND (i.engine IS NULL "
+    "OR i.engine BETWEEN $2 AND $3 OR i.engine BETWEEN $4 AND $5 "
+    "OR i.engine BETWEEN $6 AND $7 OR i.engine BETWEEN $8 AND $9) "
+    "ORDER BY m.ready_at_us LIMIT $1"};
+// The same, past those that somebody else is just claiming. What is in WITH is not locked, so that
+// those who send mail are not held up.
+inline constexpr Statement find_ready_unlocked{
+    "flow.find_ready_unlocked",
+    "WITH ready AS MATERIALIZED (SELECT i.instance_id, m.ready_at_us "
+    "FROM flow_mailboxes m CROSS JOIN flow_instances i "
+    "WHERE i.instance_id = m.instance_id AND m.ready_at_us <= (SELECT {now_us}) "
+    "AND i.locked_until_us <= (SELECT {now_us}) AND NOT i.suspended "
+    "AND i.status IN ('pending', 'running') AND (i.engine IS NULL "
+    "OR i.engine BETWEEN $2 AND $3 OR i.engine BETWEEN $4 AND $5 "
+    "OR i.engine BETWEEN $6 AND $7 OR i.engine BETWEEN $8 AND $9) "
+    "ORDER BY m.ready_at_us LIMIT $10) "
+    "SELECT i.instance_id, i.lock_token, i.name, i.version, i.execution, i.status, i.last_event, "
+    "{now_us} FROM ready r JOIN flow_instances i ON i.instance_id = r.instance_id "
+    "WHERE i.locked_until_us <= (SELECT {now_us}) AND NOT i.suspended "
+    "ORDER BY r.ready_at_us LIMIT $1 {skip_locked}"};
+inline constexpr FencedStatement claim_instance{
+    "flow.claim_instance",
+    "UPDATE flow_instances SET lock_token = $3, locked_until_us = {now_us} + $4 "
+    "WHERE instance_id = $1 AND lock_token = $2 AND locked_until_us <= {now_us} "
+    "AND NOT suspended",
+    instance_token};
+inline constexpr FencedStatement release_instance{
+    "flow.release_instance",
+    "UPDATE flow_instances SET lock_token = $3, locked_until_us = 0 "
+    "WHERE instance_id = $1 AND lock_token = $2",
+    instance_token};
+inline constexpr FencedStatement renew_instance{
+    "flow.renew_instance",
+    "UPDATE flow_instances SET locked_until_us = {now_us} + $3 "
+    "WHERE instance_id = $1 AND lock_token = $2 AND locked_until_us > {now_us}",
+    instance_token};
+inline constexpr Statement peek_instance{
+    "flow.peek_instance",
+    "SELECT name, version, execution, status, last_event, {now_us} FROM flow_instances "
+    "WHERE instance_id = $1 AND lock_token = $2 AND locked_until_us <= {now_us} "
+    "AND NOT suspended"};
+
+// --- turns
+// ----------------------------------------------------------------------------------------
+
+// The key and the tokens, what the turn leaves ($3 to $6), and what it believes ($7 to $9). A turn
+// without events neither moves nor compares the last one: it is below 0.
+inline constexpr FencedStatement advance{
+    "flow.advance",
+    "UPDATE flow_instances SET lock_token = $3, locked_until_us = 0, status = $4, "
+    "last_event = CASE WHEN $5 < 0 THEN last_event ELSE $5 END, "
+    "history_bytes = history_bytes + $6, updated_us = {now_us} "
+    "WHERE instance_id = $1 AND lock_token = $2 AND execution = $7 "
+    "AND ($8 < 0 OR last_event = $8) AND (NOT $9 OR locked_until_us > {now_us})",
+    instance_token};
+inline constexpr FencedStatement advance_fully{
+    "flow.advance_fully",
+    "UPDATE flow_instances SET lock_token = $3, locked_until_us = 0, status = $4, "
+    "last_event = CASE WHEN $5 < 0 THEN last_event ELSE $5 END, "
+    "history_bytes = history_bytes + $6, updated_us = {now_us}, "
+    "name = COALESCE($10, name), version = COALESCE($11, version), "
+    "engine = COALESCE($12, engine), "
+    "started_us = CASE WHEN $10 IS NULL THEN started_us ELSE COALESCE(started_us, {now_us}) END, "
+    "parent_id = COALESCE(parent_id, $13), "
+    "parent_execution = COALESCE(parent_execution, $14), "
+    "parent_event = COALESCE(parent_event, $15), "
+    "output = $16, completed_us = CASE WHEN $17 THEN {now_us} ELSE completed_us END, "
+    "custom_status = CASE WHEN $18 THEN $19 ELSE custom_status END, "
+    "status_version = status_version + $20, suspended = COALESCE($21, suspended) "
+    "WHERE instance_id = $1 AND lock_token = $2 AND execution = $7 "
+    "AND ($8 < 0 OR last_event = $8) AND (NOT $9 OR locked_until_us > {now_us})",
+    instance_token};
+// To the execution that follows; archive_execution came before.
+inline constexpr FencedStatement advance_execution{
+    "flow.advance_execution",
+    "UPDATE flow_instances SET lock_token = $3, locked_until_us = 0, status = $4, "
+    "last_event = $5, history_bytes = $6, updated_us = {now_us}, started_us = {now_us}, "
+    "execution = $10, name = COALESCE($11, name), version = $12, engine = $13, output = NULL, "
+    "custom_status = CASE WHEN $14 THEN $15 ELSE custom_status END, "
+    "status_version = status_version + $16, suspended = COALESCE($17, suspended) "
+    "WHERE instance_id = $1 AND lock_token = $2 AND execution = $7 "
+    "AND ($8 < 0 OR last_event = $8) AND (NOT $9 OR locked_until_us > {now_us})",
+    instance_token};
+inline constexpr Statement archive_execution{
+    "flow.archive_execution",
+    "INSERT INTO flow_executions (instance_id, execution, version, status, output, last_event, "
+    "history_bytes, engine, started_us, completed_us) "
+    "SELECT instance_id, execution, COALESCE($3, version), 'continued', $4, "
+    "CASE WHEN $5 < 0 THEN last_event ELSE $5 END, history_bytes + $6, COALESCE($7, engine), "
+    "COALESCE(started_us, {now_us}), {now_us} FROM flow_instances "
+    "WHERE instance_id = $1 AND lock_token = $2"};
+// Waits for whoever has the row, so that a commit whose answer was lost is either done or not.
+inline constexpr Statement look_at_turn{
+    "flow.look_at_turn",
+    "SELECT lock_token, CASE WHEN locked_until_us > {now_us} THEN 1 ELSE 0 END "
+    "FROM flow_instances WHERE instance_id = $1 {for_update}"};
+inline constexpr Statement who_wrote{
+    "flow.who_wrote",
+    "SELECT written_by FROM flow_history "
+    "WHERE instance_id = $1 AND execution = $2 AND first_event = $3"};
+inline constexpr Statement add_history{
+    "flow.add_history",
+    "INSERT INTO flow_history (instance_id, execution, first_event, last_event, event_count, "
+    "written_by, events) VALUES ($1, $2, $3, $4, $5, $6, $7)"};
+inline constexpr Statement read_history{
+    "flow.read_history",
+    "SELECT events FROM flow_history WHERE instance_id = $1 AND execution = $2 "
+    "AND last_event > $3 ORDER BY first_event"};
+inline constexpr Statement read_seeds{
+    "flow.read_seeds",
+    "SELECT key, seed FROM flow_kv WHERE instance_id = $1 AND seed IS NOT NULL ORDER BY key"};
+
+inline constexpr Statement set_kv{
+    "flow.set_kv",
+    "INSERT INTO flow_kv (instance_id, key, value, updated_us) VALUES ($1, $2, $3, {now_us}) "
+    "ON CONFLICT (instance_id, key) DO UPDATE SET value = excluded.value, "
+    "updated_us = excluded.updated_us"};
+inline constexpr Statement erase_kv{
+    "flow.erase_kv",
+    "UPDATE flow_kv SET value = NULL, updated_us = {now_us} WHERE instance_id = $1 AND key = $2"};
+inline constexpr Statement clear_kv{
+    "flow.clear_kv",
+    "UPDATE flow_kv SET value = NULL, updated_us = {now_us} WHERE instance_id = $1"};
+inline constexpr Statement seed_kv{"flow.seed_kv",
+                                   "UPDATE flow_kv SET seed = value WHERE instance_id = $1"};
+inline constexpr Statement bury_kv{"flow.bury_kv",
+                                   "DELETE FROM flow_kv WHERE instance_id = $1 AND value IS NULL"};
+inline constexpr Statement set_attribute{
+    "flow.set_attribute",
+    "INSERT INTO flow_attributes (instance_id, name, value) VALUES ($1, $2, $3) "
+    "ON CONFLICT (instance_id, name) DO UPDATE SET value = excluded.value"};
+inline constexpr Statement remove_attribute{
+    "flow.remove_attribute", "DELETE FROM flow_attributes WHERE instance_id = $1 AND name = $2"};
+inline constexpr Statement add_reply{
+    "flow.add_reply",
+    "INSERT INTO flow_replies (request_id, failed, body, created_us) "
+    "VALUES ($1, $2, $3, {now_us}) ON CONFLICT (request_id) DO UPDATE SET "
+    "failed = excluded.failed, body = excluded.body, created_us = excluded.created_us"};
+
+// --- activities
+// -----------------------------------------------------------------------------------
+
+inline constexpr Statement add_activity{
+    "flow.add_activity",
+    "INSERT INTO flow_activities (instance_id, execution, event, name, input, workflow, version, "
+    "tag, session, lock_token, available_at_us, queued_us, attempts) "
+    "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, {now_us} + $11, {now_us}, $12)"};
+inline constexpr Statement find_activities{
+    "flow.find_activities",
+    "SELECT a.instance_id, a.execution, a.event, a.name, a.input, a.workflow, a.version, a.tag, "
+    "a.session, a.lock_token, a.heartbeat, {now_us} FROM flow_activities a "
+    "WHERE a.tag = $3 AND a.available_at_us <= (SELECT {now_us}) "
+    "AND (a.session IS NULL OR ($2 <> '' AND NOT EXISTS (SELECT 1 FROM flow_sessions s "
+    "WHERE s.session_id = a.session AND s.worker_id <> $2 AND s.locked_until_us > {now_us}))) "
+    "ORDER BY a.available_at_us, a.event LIMIT $1"};
+inline constexpr Statement find_activities_unlocked{
+    "flow.find_activities_unlocked",
+    "SELECT a.instance_id, a.execution, a.event, a.name, a.input, a.workflow, a.version, a.tag, "
+    "a.session, a.lock_token, a.heartbeat, {now_us} FROM flow_activities a "
+    "WHERE a.tag = $3 AND a.available_at_us <= (SELECT {now_us}) "
+    "AND (a.session IS NULL OR ($2 <> '' AND NOT EXISTS (SELECT 1 FROM flow_sessions s "
+    "WHERE s.session_id = a.session AND s.worker_id <> $2 AND s.locked_until_us > {now_us}))) "
+    "ORDER BY a.available_at_us, a.event LIMIT $1 {skip_locked}"};
+// By several tags, or by any.
+inline constexpr Statement find_tagged{
+    "flow.find_tagged",
+    "SELECT a.instance_id, a.execution, a.event, a.name, a.input, a.workflow, a.version, a.tag, "
+    "a.session, a.lock_token, a.heartbeat, {now_us} FROM flow_activities a "
+    "WHERE ($3 OR a.tag IN ($4, $5, $6, $7, $8, $9)) "
+    "AND a.available_at_us <= (SELECT {now_us}) "
+    "AND (a.session IS NULL OR ($2 <> '' AND NOT EXISTS (SELECT 1 FROM flow_sessions s "
+    "WHERE s.session_id = a.session AND s.worker_id <> $2 AND s.locked_until_us > {now_us}))) "
+    "ORDER BY a.available_at_us, a.event LIMIT $1"};
+inline constexpr Statement find_tagged_unlocked{
+    "flow.find_tagged_unlocked",
+    "SELECT a.instance_id, a.execution, a.event, a.name, a.input, a.workflow, a.version, a.tag, "
+    "a.session, a.lock_token, a.heartbeat, {now_us} FROM flow_activities a "
+    "WHERE ($3 OR a.tag IN ($4, $5, $6, $7, $8, $9)) "
+    "AND a.available_at_us <= (SELECT {now_us}) "
+    "AND (a.session IS NULL OR ($2 <> '' AND NOT EXISTS (SELECT 1 FROM flow_sessions s "
+    "WHERE s.session_id = a.session AND s.worker_id <> $2 AND s.locked_until_us > {now_us}))) "
+    "ORDER BY a.available_at_us, a.event LIMIT $1 {skip_locked}"};
+inline constexpr Statement claim_activity{
+    "flow.claim_activity",
+    "UPDATE flow_activities SET lock_token = $5, available_at_us = {now_us} + $6, "
+    "attempts = attempts + 1 WHERE instance_id = $1 AND execution = $2 AND event = $3 "
+    "AND lock_token = $4 AND available_at_us <= {now_us} RETURNING attempts"};
+// Only the claim decides, and only while it lasts. An answer without a row: it is lost.
+inline constexpr Statement end_activity{
+    "flow.end_activity",
+    "DELETE FROM flow_activities WHERE instance_id = $1 AND execution = $2 AND event = $3 "
+    "AND lock_token = $4 AND available_at_us > {now_us} RETURNING session"};
+inline constexpr Statement look_at_activity{
+    "flow.look_at_activity",
+    "SELECT lock_token FROM flow_activities "
+    "WHERE instance_id = $1 AND execution = $2 AND event = $3 {for_update}"};
+inline constexpr Statement renew_activity{
+    "flow.renew_activity",
+    "UPDATE flow_activities SET available_at_us = {now_us} + $5 "
+    "WHERE instance_id = $1 AND execution = $2 AND event = $3 "
+    "AND lock_token = $4 AND available_at_us > {now_us} RETURNING session"};
+inline constexpr Statement keep_heartbeat{
+    "flow.keep_heartbeat",
+    "UPDATE flow_activities SET heartbeat = $5 "
+    "WHERE instance_id = $1 AND execution = $2 AND event = $3 "
+    "AND lock_token = $4 AND available_at_us > {now_us}"};
+inline constexpr Statement release_activity{
+    "flow.release_activity",
+    "UPDATE flow_activities SET lock_token = $5, available_at_us = {now_us} + $6, "
+    "attempts = CASE WHEN attempts > $7 THEN attempts - $7 ELSE 0 END "
+    "WHERE instance_id = $1 AND execution = $2 AND event = $3 AND lock_token = $4"};
+inline constexpr Statement drop_activity{
+    "flow.drop_activity",
+    "DELETE FROM flow_activities WHERE instance_id = $1 AND execution = $2 AND event = $3"};
+inline constexpr Statement drop_activities{"flow.drop_activities",
+                                           "DELETE FROM flow_activities WHERE instance_id = $1"};
+
+inline constexpr Statement claim_session{
+    "flow.claim_session",
+    "INSERT INTO flow_sessions (session_id, worker_id, locked_until_us, last_activity_us) "
+    "VALUES ($1, $2, {now_us} + $3, {now_us}) ON CONFLICT (session_id) DO UPDATE SET "
+    "worker_id = excluded.worker_id, locked_until_us = excluded.locked_until_us, "
+    "last_activity_us = excluded.last_activity_us "
+    "WHERE flow_sessions.locked_until_us <= {now_us} "
+    "OR flow_sessions.worker_id = excluded.worker_id RETURNING session_id"};
+inline constexpr Statement touch_session{"flow.touch_session",
+                                         "UPDATE flow_sessions SET last_activity_us = {now_us} "
+                                         "WHERE session_id = $1 AND locked_until_us > {now_us}"};
+inline constexpr Statement renew_sessions{
+    "flow.renew_sessions",
+    "UPDATE flow_sessions SET locked_until_us = {now_us} + $2 WHERE worker_id = $1 "
+    "AND locked_until_us > {now_us} AND last_activity_us > {now_us} - $3 RETURNING session_id"};
+inline constexpr Statement sweep_sessions{
+    "flow.sweep_sessions",
+    "DELETE FROM flow_sessions WHERE locked_until_us <= {now_us} AND NOT EXISTS "
+    "(SELECT 1 FROM flow_activities a WHERE a.session = flow_sessions.session_id)"};
+
+// --- clients
+// --------------------------------------------------------------------------------------
+
+inline constexpr Statement read_info{
+    "flow.read_info",
+    "SELECT instance_id, name, version, execution, status, suspended, output, custom_status, "
+    "status_version, parent_id, parent_execution, parent_event, last_event, history_bytes, "
+    "created_us, updated_us, completed_us FROM flow_instances WHERE instance_id = $1"};
+inline constexpr FencedStatement resume_instance{
+    "flow.resume_instance",
+    "UPDATE flow_instances SET suspended = FALSE, updated_us = {now_us} "
+    "WHERE instance_id = $1 AND lock_token = $2",
+    instance_token};
+inline constexpr Statement read_kv{
+    "flow.read_kv",
+    "SELECT value FROM flow_kv WHERE instance_id = $1 AND key = $2 AND value IS NOT NULL"};
+inline constexpr Statement read_all_kv{
+    "flow.read_all_kv",
+    "SELECT key, value, updated_us FROM flow_kv WHERE instance_id = $1 AND value IS NOT NULL"};
+inline constexpr Statement find_reply{"flow.find_reply",
+                                      "SELECT count(*) FROM flow_replies WHERE request_id = $1"};
+inline constexpr Statement take_reply{
+    "flow.take_reply", "DELETE FROM flow_replies WHERE request_id = $1 RETURNING failed, body"};
+inline constexpr Statement earliest_activity{
+    "flow.earliest_activity", "SELECT min(available_at_us), {now_us} FROM flow_activities"};
+inline constexpr Statement next_mail{
+    "flow.next_mail",
+    "SELECT min(ready_at_us), {now_us} FROM flow_mailboxes WHERE ready_at_us > (SELECT {now_us})"};
+inline constexpr Statement next_activity{
+    "flow.next_activity",
+    "SELECT min(available_at_us), {now_us} FROM flow_activities "
+    "WHERE available_at_us > (SELECT {now_us})"};
+
+// --- administration
+// -------------------------------------------------------------------------------
+
+// A bound that is not wanted is empty or 0. A page begins behind ($6, $7).
+inline constexpr Statement list_instances{
+    "flow.list_instances",
+    "SELECT i.instance_id, i.name, i.version, i.execution, i.status, i.suspended, i.output, "
+    "i.custom_status, i.status_version, i.parent_id, i.parent_execution, i.parent_event, "
+    "i.last_event, i.history_bytes, i.created_us, i.updated_us, i.completed_us "
+    "FROM flow_instances i WHERE ($1 = '' OR i.status = $1) AND ($2 = '' OR i.name = $2) "
+    "AND ($3 = '' OR substr(i.instance_id, 1, length($3)) = $3) "
+    "AND i.created_us >= $4 AND i.created_us < $5 AND (i.created_us, i.instance_id) < ($6, $7) "
+    "AND ($9 = '' OR EXISTS (SELECT 1 FROM flow_attributes a "
+    "WHERE a.instance_id = i.instance_id AND a.name = $9 AND a.value = $10)) "
+    "AND ($11 = '' OR EXISTS (SELECT 1 FROM flow_attributes a "
+    "WHERE a.instance_id = i.instance_id AND a.name = $11 AND a.value = $12)) "
+    "AND ($13 = '' OR EXISTS (SELECT 1 FROM flow_attributes a "
+    "WHERE a.instance_id = i.instance_id AND a.name = $13 AND a.value = $14)) "
+    "AND ($15 = '' OR EXISTS (SELECT 1 FROM flow_attributes a "
+    "WHERE a.instance_id = i.instance_id AND a.name = $15 AND a.value = $16)) "
+    "ORDER BY i.created_us DESC, i.instance_id DESC LIMIT $8"};
+inline constexpr Statement list_executions{
+    "flow.list_executions",
+    "SELECT execution, version, status, output, last_event, started_us, completed_us "
+    "FROM flow_executions WHERE instance_id = $1 ORDER BY execution"};
+inline constexpr Statement current_execution{
+    "flow.current_execution",
+    "SELECT execution, version, status, output, last_event, started_us, completed_us "
+    "FROM flow_instances WHERE instance_id = $1"};
+inline constexpr Statement list_children{
+    "flow.list_children",
+    "SELECT instance_id FROM flow_instances WHERE parent_id = $1 "
+    "ORDER BY created_us, instance_id"};
+inline constexpr Statement count_instances{
+    "flow.count_instances", "SELECT status, count(*) FROM flow_instances GROUP BY status"};
+inline constexpr Statement count_rest{
+    "flow.count_rest",
+    "SELECT (SELECT count(*) FROM flow_executions), (SELECT count(*) FROM flow_messages), "
+    "(SELECT count(*) FROM flow_activities), "
+    "(SELECT count(*) FROM flow_mailboxes WHERE early)"};
+inline constexpr Statement lock_instance{
+    "flow.lock_instance",
+    "SELECT lock_token, status, parent_id, execution FROM flow_instances "
+    "WHERE instance_id = $1 {for_update}"};
+inline constexpr FencedStatement delete_instance{
+    "flow.delete_instance",
+    "DELETE FROM flow_instances WHERE instance_id = $1 AND lock_token = $2",
+    instance_token};
+inline constexpr Statement delete_history{
+    "flow.delete_history", "DELETE FROM flow_history WHERE instance_id = $1 RETURNING event_count"};
+inline constexpr Statement delete_executions{
+    "flow.delete_executions",
+    "DELETE FROM flow_executions WHERE instance_id = $1 RETURNING execution"};
+inline constexpr Statement delete_messages{
+    "flow.delete_messages", "DELETE FROM flow_messages WHERE instance_id = $1 RETURNING position"};
+inline constexpr Statement delete_kv{"flow.delete_kv",
+                                     "DELETE FROM flow_kv WHERE instance_id = $1"};
+inline constexpr Statement delete_attributes{"flow.delete_attributes",
+                                             "DELETE FROM flow_attributes WHERE instance_id = $1"};
+inline constexpr Statement find_ended{
+    "flow.find_ended",
+    "SELECT instance_id FROM flow_instances WHERE parent_id IS NULL "
+    "AND status IN ('completed', 'failed', 'cancelled') "
+    "AND ($1 = 0 OR completed_us < $1) ORDER BY completed_us, instance_id LIMIT $2"};
+inline constexpr Statement is_ended{
+    "flow.is_ended",
+    "SELECT count(*) FROM flow_instances WHERE instance_id = $2 AND parent_id IS NULL "
+    "AND status IN ('completed', 'failed', 'cancelled') AND ($1 = 0 OR completed_us < $1)"};
+inline constexpr Statement prune_executions{
+    "flow.prune_executions",
+    "DELETE FROM flow_executions WHERE instance_id = $1 AND execution <= $2 "
+    "AND ($3 = 0 OR completed_us < $3) RETURNING execution"};
+inline constexpr Statement prune_history{
+    "flow.prune_history",
+    "DELETE FROM flow_history WHERE instance_id = $1 AND execution = $2 RETURNING event_count"};
+inline constexpr Statement find_early{
+    "flow.find_early",
+    "SELECT instance_id FROM flow_mailboxes WHERE early AND created_us <= {now_us} - $1 "
+    "ORDER BY instance_id LIMIT $2 {for_update}"};
+inline constexpr Statement sweep_replies{
+    "flow.sweep_replies", "DELETE FROM flow_replies WHERE created_us <= (SELECT {now_us}) - $1"};
+inline constexpr Statement import_instance{
+    "flow.import_instance",
+    "INSERT INTO flow_instances (instance_id, name, version, execution, status, origin, "
+    "lock_token, locked_until_us, last_event, history_bytes, engine, suspended, parent_id, "
+    "parent_execution, parent_event, output, status_version, created_us, started_us, updated_us, "
+    "completed_us) VALUES ($1, $2, $3, 1, $4, $5, $5, 0, $6, $7, $8, FALSE, $9, $10, $11, $12, 0, "
+    "{now_us}, {now_us}, {now_us}, CASE WHEN $13 THEN {now_us} ELSE NULL END) "
+    "ON CONFLICT (instance_id) DO NOTHING RETURNING instance_id"};
+inline constexpr Statement open_mailbox{
+    "flow.open_mailbox",
+    "INSERT INTO flow_mailboxes (instance_id, arrivals, ready_at_us, early, created_us) "
+    "VALUES ($1, 0, NULL, FALSE, {now_us}) "
+    "ON CONFLICT (instance_id) DO UPDATE SET early = FALSE"};
+
+}  // namespace holdfast::flow::statements

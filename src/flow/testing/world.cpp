@@ -1,0 +1,306 @@
+#include <holdfast/flow_testing/world.hpp>
+
+#include <algorithm>
+#include <atomic>
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <holdfast/base/clock.hpp>
+#include <holdfast/base/error.hpp>
+#include <holdfast/base/log.hpp>
+#include <holdfast/base/uuid.hpp>
+#include <holdfast/flow/sql_provider.hpp>
+#include <holdfast/flow_engine/stored.hpp>
+#include <holdfast/sql/schema.hpp>
+
+namespace holdfast::flow::test {
+namespace {
+
+using std::chrono::microseconds;
+
+// Nobody but the world takes activities, so they are never taken over.
+constexpr milliseconds for_ever = std::chrono::hours{24 * 365 * 100};
+constexpr int claims_max = 1'000;
+constexpr std::string_view worker = "world";
+
+// Says when by hand and measures how long by the machine: retries and deadlines of the database are
+// not part of the story.
+class WorldClock final : public Clock {
+public:
+    [[nodiscard]] Steady steady_now() const override { return system_clock().steady_now(); }
+    [[nodiscard]] Wall wall_now() const override { return Wall{microseconds{now_us_.load()}}; }
+    bool sleep_until(Steady until, const std::stop_token& stop) const override {
+        return system_clock().sleep_until(until, stop);
+    }
+    void advance(milliseconds by) { now_us_ += microseconds{by}.count(); }
+
+private:
+    std::atomic<std::int64_t> now_us_ = microseconds{first_moment.time_since_epoch()}.count();
+};
+
+sql::DatabaseOptions options_with(const Clock& clock) {
+    sql::DatabaseOptions options;
+    options.clock = &clock;
+    return options;
+}
+
+FailureInfo failure_now() {
+    try {
+        throw;
+    } catch (const Failure& failure) {
+        return failure.info();
+    } catch (const std::exception& error) {
+        return Failure("", error.what()).info();
+    } catch (...) {
+        return Failure("", "something that is no std::exception was thrown").info();
+    }
+}
+
+}  // namespace
+
+class World::Place {
+public:
+    Place() { sql::schema_apply(db, schema_part(), {}); }
+
+    WorldClock clock;
+    sql::Database db{"sqlite::memory:", options_with(clock)};
+    SqlProvider provider{db};
+    FaultyProvider faults{provider, [this](milliseconds by) { clock.advance(by); }};
+};
+
+World::World(WorldOptions options)
+    : options_(std::move(options)),
+      place_(std::make_unique<Place>()),
+      store_(std::make_unique<Store>(place_->db, place_->faults)),
+      client_(std::make_unique<Client>(*store_)) {}
+
+World::~World() = default;
+
+World& World::play(std::string_view name, detail::Stub run, bool transactional) {
+    played_.insert_or_assign(std::string(name),
+                             Played{.run = std::move(run), .transactional = transactional});
+    return *this;
+}
+
+Delivery World::cancel(std::string_view id, std::string reason) {
+    return client_->cancel(id, std::move(reason));
+}
+
+Payload World::ask(std::string_view id, bool update, std::string_view name, Payload input) {
+    const std::string request = Uuid::v4().text();
+    MessageBody message;
+    if (update) {
+        message = UpdateMessage{request, std::string(name), std::move(input)};
+    } else {
+        message = QueryMessage{request, std::string(name), std::move(input)};
+    }
+    const Delivery delivery = client_->send(id, std::move(message));
+    run();
+    const std::optional<Reply> answer =
+        delivery == Delivery::delivered ? place_->provider.take_reply(request) : std::nullopt;
+    if (!answer) {
+        throw Unexpected(fmt::format("'{}' is not running, so it does not answer {}", id, name));
+    }
+    if (answer->failed) {
+        throw Failure(decode_failure(answer->body));
+    }
+    return Payload{answer->body};
+}
+
+// --- time
+// ----------------------------------------------------------------------------------------------
+
+Moment World::now() const {
+    return std::chrono::time_point_cast<milliseconds>(place_->clock.wall_now());
+}
+
+void World::move_clock(milliseconds by) {
+    place_->clock.advance(by);
+    for (Claimed& claimed : claimed_) {
+        claimed.late = false;
+    }
+}
+
+void World::skip(milliseconds by) {
+    move_clock(by);
+}
+
+void World::run() {
+    for (int step = 0; step < options_.steps_max; ++step) {
+        runtime().run_until_idle();
+        claim_activities();
+        bool performed = perform_one();
+        const bool any = performed;
+        // The workflow need not look each time one has ended.
+        while (performed && options_.choose && !ready().empty() && choose(2) == 1) {
+            performed = perform_one();
+        }
+        if (!any) {
+            return;
+        }
+    }
+    throw Unexpected(
+        fmt::format("the world did not come to rest within {} steps", options_.steps_max));
+}
+
+void World::advance(milliseconds by) {
+    const Moment target = now() + by;
+    run();
+    for (;;) {
+        const std::optional<milliseconds> wait = place_->provider.until_next_work();
+        if (!wait || now() + *wait > target) {
+            break;
+        }
+        move_clock(std::max(*wait, milliseconds{1}));
+        run();
+    }
+    move_clock(target - now());
+    run();
+}
+
+void World::crash() {
+    runtime_.reset();
+}
+
+Runtime& World::runtime() {
+    if (!runtime_) {
+        RuntimeOptions options;
+        options.manual = true;
+        options.workflow_threads = 1;
+        options.activity_threads = 0;  // The world plays them.
+        options.shadow_replay_every = 1;
+        options.limits = options_.limits;
+        runtime_ = std::make_unique<Runtime>(*store_, registry_, options);
+    }
+    return *runtime_;
+}
+
+// --- activities
+// ----------------------------------------------------------------------------------------
+
+int World::choose(std::size_t count) {
+    if (!options_.choose || count < 2) {
+        return 0;
+    }
+    const int choice = options_.choose(static_cast<int>(count));
+    if (choice < 0 || static_cast<std::size_t>(choice) >= count) {
+        throw InvalidArgument(fmt::format("{} is no choice out of {}", choice, count));
+    }
+    chosen_.push_back(choice);
+    return choice;
+}
+
+void World::claim_activities() {
+    const ClaimActivities ask{
+        .lease = for_ever,
+        .count = claims_max,
+        .tags = TagFilter::everything(),
+        .session = SessionClaim{.owner = std::string(worker), .lease = for_ever}};
+    for (ClaimedActivity& claim : place_->faults.claim_activities(ask)) {
+        const bool late = options_.late_activities && choose(2) == 1;
+        claimed_.push_back({.claim = std::move(claim), .late = late});
+    }
+}
+
+std::vector<std::size_t> World::ready() const {
+    std::vector<std::size_t> found;
+    for (std::size_t i = 0; i < claimed_.size(); ++i) {
+        if (!claimed_[i].late && !held_.contains(claimed_[i].claim.task.name)) {
+            found.push_back(i);
+        }
+    }
+    return found;
+}
+
+bool World::perform_one() {
+    for (;;) {
+        const std::vector<std::size_t> candidates = ready();
+        if (candidates.empty()) {
+            return false;
+        }
+        const std::size_t at = candidates[static_cast<std::size_t>(choose(candidates.size()))];
+        const ClaimedActivity claim = std::move(claimed_[at].claim);
+        claimed_.erase(claimed_.begin() + static_cast<std::ptrdiff_t>(at));
+        const std::vector<std::pair<ActivityKey, Uuid>> held{{claim.task.key, claim.token}};
+        if (!place_->provider.renew_activities(held, for_ever).at(0)) {
+            continue;  // Cancelled meanwhile: nobody wants it any more.
+        }
+        perform(claim);
+        return true;
+    }
+}
+
+void World::perform(const ClaimedActivity& claim) {
+    const auto found = played_.find(claim.task.name);
+    if (found == played_.end()) {
+        throw Unexpected(
+            fmt::format("'{}' asks for the activity '{}', and the world has no stub "
+                        "for it; give it one with stub or activity",
+                        claim.task.key.instance,
+                        claim.task.name));
+    }
+    ++calls_[claim.task.name];
+    const Played& played = found->second;
+    ActivityContext ctx(claim, std::stop_token{}, null_logger(), [&](const Payload& progress) {
+        place_->faults.heartbeat(claim.task.key, claim.token, progress);
+    });
+    const auto answered = [&](std::variant<Payload, FailureInfo> result) {
+        return ActivityAnswer{.event = claim.task.key.event, .result = std::move(result)};
+    };
+    ActivityEnd end{.key = claim.task.key, .token = claim.token, .answer = std::nullopt};
+    try {
+        if (played.transactional) {
+            (void)place_->faults.end_activity_in_transaction(
+                claim.task.key, claim.token, [&](sql::Tx& tx) {
+                    return answered(played.run(ctx, &tx, claim.task.input));
+                });
+            return;
+        }
+        end.answer = answered(played.run(ctx, nullptr, claim.task.input));
+    } catch (...) {
+        end.answer = answered(failure_now());
+    }
+    (void)place_->faults.end_activities(std::span(&end, 1));
+}
+
+// --- looking
+// -------------------------------------------------------------------------------------------
+
+Status World::status(std::string_view id) {
+    const std::optional<InstanceInfo> info = place_->provider.info(id);
+    if (!info) {
+        throw Unexpected(fmt::format("there is no workflow instance '{}'", id));
+    }
+    return info->status;
+}
+
+void World::ended(std::string_view id) {
+    run();
+    while (std::ranges::any_of(claimed_, &Claimed::late)) {
+        move_clock(milliseconds{0});
+        run();
+    }
+    if (is_final(status(id))) {
+        return;
+    }
+    const std::vector<Event> events = client_->history(id);
+    throw Unexpected(
+        fmt::format("'{}' has not ended; the last thing in its history is {}",
+                    id,
+                    events.empty() ? std::string("nothing at all") : encode(events.back())));
+}
+
+FaultyProvider& World::faults() noexcept {
+    return place_->faults;
+}
+
+sql::Database& World::database() noexcept {
+    return place_->db;
+}
+
+std::string World::order() const {
+    return fmt::format("{}", fmt::join(chosen_, ", "));
+}
+
+}  // namespace holdfast::flow::test

@@ -1,0 +1,232 @@
+// From what a turn did to what is stored.
+#include <algorithm>
+#include <variant>
+
+#include "activity_pool.hpp"
+#include "turns.hpp"
+
+#include <holdfast/flow_engine/stored.hpp>
+
+namespace holdfast::flow {
+namespace {
+
+Status status_after(Ending ending) {
+    switch (ending) {
+        case Ending::completed:
+            return Status::completed;
+        case Ending::failed:
+            return Status::failed;
+        case Ending::cancelled:
+            return Status::cancelled;
+        case Ending::continued:
+            return Status::continued;
+        case Ending::none:
+            break;
+    }
+    return Status::running;
+}
+
+struct ToKvChange {
+    KvChange operator()(const KvSet& set) const {
+        return {.what = KvChange::What::set, .key = set.key, .value = set.value};
+    }
+    KvChange operator()(const KvErased& erased) const {
+        return {.what = KvChange::What::erase, .key = erased.key};
+    }
+    KvChange operator()(const KvCleared&) const { return {.what = KvChange::What::clear}; }
+};
+
+void add_state(TurnCommit& commit, Turn& turn) {
+    if (turn.status) {
+        commit.custom_status = StatusChange{std::move(turn.status->status)};
+        commit.status_changes = turn.status_changes;
+    }
+    commit.suspended = turn.suspended;
+    for (const auto& change : turn.kv) {
+        commit.kv.push_back(std::visit(ToKvChange{}, change));
+    }
+    for (AttributeSet& attribute : turn.attributes) {
+        commit.attributes.push_back({std::move(attribute.name), std::move(attribute.value)});
+    }
+    for (auto& [request, result] : turn.replies) {
+        const Payload* const value = std::get_if<Payload>(&result);
+        commit.replies.push_back(
+            {.request = request,
+             .failed = value == nullptr,
+             .body = value != nullptr ? value->json : encode(std::get<FailureInfo>(result))});
+    }
+}
+
+void add_mail(TurnCommit& commit, const Turn& turn) {
+    for (const auto& [event, fire_at_ms] : turn.timers) {
+        commit.messages.push_back({.instance = commit.instance,
+                                   .message = Message{.execution = commit.execution,
+                                                      .body = TimerMessage{event, fire_at_ms}},
+                                   .visible_at_ms = fire_at_ms});
+    }
+    for (const auto& [child, reason] : turn.cancelled_children) {
+        commit.messages.push_back(
+            {.instance = child,
+             .message = Message{.execution = 0, .body = CancelMessage{reason, false, 0}}});
+    }
+    commit.cancelled_timers = turn.cancelled_timers;
+    for (const EventId event : turn.cancelled_activities) {
+        commit.cancelled_activities.push_back({commit.instance, commit.execution, event});
+    }
+}
+
+void add_starts(PreparedTurn& prepared, const Turn& turn) {
+    TurnCommit& commit = prepared.commit;
+    const auto add = [&](const std::string& instance, StartMessage start) {
+        const Uuid token = Uuid::v4();
+        prepared.started.emplace_back(instance, token);
+        prepared.started_workflows.push_back(start.name);
+        commit.starts.push_back({.instance = instance, .start = std::move(start), .token = token});
+    };
+    for (const auto& [event, child] : turn.children) {
+        add(child.instance,
+            StartMessage{.name = child.name,
+                         .version = child.version,
+                         .input = child.input,
+                         .parent = ParentLink{commit.instance, commit.execution, event}});
+    }
+    for (const WorkflowDetached& detached : turn.detached) {
+        add(detached.instance,
+            StartMessage{.name = detached.name,
+                         .version = detached.version,
+                         .input = detached.input,
+                         .parent = std::nullopt});
+    }
+}
+
+NextExecution next_execution(const WorkflowStarted& started,
+                             const TurnCommit& commit,
+                             Turn& turn,
+                             const std::optional<Payload>& status,
+                             const Registry& registry,
+                             std::int64_t now_ms) {
+    const WorkflowContinued& continued = turn.continued();
+    NextExecution next;
+    next.execution = commit.execution + 1;
+    next.version = !continued.version.empty()
+                       ? continued.version
+                       : registry.version_for_start(started.name).value_or(started.version);
+    EventId id = 0;
+    const auto add = [&](EventBody body) {
+        next.events.push_back(
+            Event{.id = ++id, .source = 0, .time_ms = now_ms, .body = std::move(body)});
+    };
+    add(WorkflowStarted{.name = started.name,
+                        .version = next.version,
+                        .input = continued.input,
+                        .parent = started.parent,
+                        .status = status});
+    for (MessageReceived& message : turn.carried) {
+        add(std::move(message));
+    }
+    return next;
+}
+
+}  // namespace
+
+PreparedTurn TurnRunner::prepare(Instance& instance,
+                                 const TurnSight& sight,
+                                 Turn turn,
+                                 std::vector<ActivityEnd> finished) {
+    PreparedTurn prepared;
+    prepared.instance = &instance;
+    prepared.bytes = instance.execution ? instance.execution->bytes() : 0;
+    TurnCommit& commit = prepared.commit;
+    commit.instance = instance.id;
+    commit.token = sight.token;
+    commit.next_token = Uuid::v4();
+    commit.leased = sight.leased;
+    commit.execution = sight.execution;
+    commit.last_event = sight.last_event;
+    commit.status = status_after(turn.ending);
+    for (const std::size_t taken : turn.taken) {
+        if (taken < sight.mail.size()) {
+            commit.consumed.push_back(sight.mail[taken].position);
+        }
+    }
+    for (const ActivityEnd& end : finished) {
+        commit.finished.push_back({.key = end.key, .token = end.token});
+    }
+    prepared.answers = std::move(finished);
+    if (!turn.events.empty()) {
+        if (const auto* begun = std::get_if<WorkflowStarted>(&turn.events.front().body)) {
+            commit.begun = TurnCommit::Begun{
+                .name = begun->name, .version = begun->version, .parent = begun->parent};
+        }
+    }
+    add_activities(prepared, sight, turn);
+    add_starts(prepared, turn);
+    add_mail(commit, turn);
+    add_ending(prepared, sight, turn);
+    add_state(commit, turn);
+    commit.events = std::move(turn.events);
+    return prepared;
+}
+
+// What this process can do itself it claims in the same commit, so that nobody has to ask for it.
+void TurnRunner::add_activities(PreparedTurn& prepared, const TurnSight& sight, Turn& turn) {
+    TurnCommit& commit = prepared.commit;
+    for (auto& [event, scheduled] : turn.activities) {
+        ActivityTask task{.key = {commit.instance, commit.execution, event},
+                          .name = std::move(scheduled.name),
+                          .input = std::move(scheduled.input),
+                          .workflow = prepared.instance->execution->started().name,
+                          .version = prepared.instance->execution->started().version,
+                          .session = std::move(scheduled.session),
+                          .tag = std::move(scheduled.tag)};
+        if (!task.session && activities_.reserve(task)) {
+            task.claim = Uuid::v4();
+            task.claim_lease = options_.activity_lease;
+            prepared.local.push_back(
+                ClaimedActivity{.task = task, .token = task.claim, .attempt = 1, .now = sight.now});
+        } else {
+            prepared.activities_waiting = true;
+        }
+        commit.activities.push_back(std::move(task));
+    }
+}
+
+void TurnRunner::add_ending(PreparedTurn& prepared, const TurnSight& sight, Turn& turn) {
+    if (turn.ending == Ending::none) {
+        return;
+    }
+    TurnCommit& commit = prepared.commit;
+    Instance& instance = *prepared.instance;
+    std::optional<ParentLink> parent;
+    if (instance.execution) {
+        parent = instance.execution->started().parent;
+    } else if (const auto info = provider_.info(instance.id)) {
+        parent = info->parent;
+    }
+    std::variant<Payload, FailureInfo> result;
+    if (turn.ending == Ending::continued) {
+        commit.output = turn.continued().input.json;
+        commit.next = next_execution(instance.execution->started(),
+                                     commit,
+                                     turn,
+                                     instance.execution->status(),
+                                     registry_,
+                                     sight.now.time_since_epoch().count());
+        return;
+    }
+    if (turn.ending == Ending::completed) {
+        result = turn.output();
+        commit.output = turn.output().json;
+    } else {
+        result = turn.failure();
+        commit.output = encode(turn.failure());
+    }
+    if (parent) {
+        commit.messages.push_back(
+            {.instance = parent->instance,
+             .message = Message{.execution = parent->execution,
+                                .body = ChildAnswer{parent->event, std::move(result)}}});
+    }
+}
+
+}  // namespace holdfast::flow

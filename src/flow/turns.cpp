@@ -1,0 +1,314 @@
+#include "turns.hpp"
+
+#include <algorithm>
+#include <variant>
+
+#include "activity_pool.hpp"
+#include "database_clock.hpp"
+#include "meters.hpp"
+#include <fmt/core.h>
+
+#include <holdfast/base/log.hpp>
+#include <holdfast/flow_engine/stored.hpp>
+
+namespace holdfast::flow {
+namespace {
+
+// A history up to this length is replayed beside a cached turn to check it; longer ones cost too
+// much.
+constexpr EventId shadow_events_max = 1'000;
+constexpr milliseconds unreadable_pause{1'000};
+
+Logger& logger_of(const RuntimeOptions& options) {
+    return options.logger != nullptr ? *options.logger : null_logger();
+}
+
+const StartMessage* start_among(const std::vector<InboxMessage>& messages) {
+    for (const InboxMessage& mail : messages) {
+        if (const StartMessage* start = std::get_if<StartMessage>(&mail.message.body)) {
+            return start;
+        }
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+TurnRunner::TurnRunner(Provider& provider,
+                       const Registry& registry,
+                       const RuntimeOptions& options,
+                       InstanceTable& instances,
+                       ActivityPool& activities,
+                       DatabaseClock& clock,
+                       Meters& meters,
+                       std::function<void()> look_for_mail)
+    : provider_(provider),
+      registry_(registry),
+      options_(options),
+      instances_(instances),
+      activities_(activities),
+      clock_(clock),
+      meters_(meters),
+      look_for_mail_(std::move(look_for_mail)) {}
+
+std::optional<PreparedTurn> TurnRunner::run(Instance& instance,
+                                            TurnInput input,
+                                            std::vector<ActivityEnd>& unwanted) {
+    TurnSight sight;
+    if (!look(instance, input, sight)) {
+        lose(instance, std::move(input), unwanted);
+        return std::nullopt;
+    }
+    if (sight.leased && sight.attempt > options_.max_attempts) {
+        unwanted.insert(unwanted.end(), input.answers.begin(), input.answers.end());
+        return poison(instance, sight);
+    }
+    if (!load(instance, sight, input)) {
+        lose(instance, std::move(input), unwanted);
+        return std::nullopt;
+    }
+    std::vector<Message> messages;
+    for (const InboxMessage& mail : sight.mail) {
+        messages.push_back(mail.message);
+    }
+    std::vector<ActivityEnd> finished;
+    for (ActivityEnd& end : input.answers) {
+        if (end.key.execution == sight.execution && end.answer &&
+            instance.execution->waits_for(end.key.event)) {
+            messages.push_back(Message{.execution = end.key.execution, .body = *end.answer});
+            finished.push_back(std::move(end));
+        } else {
+            end.answer.reset();
+            unwanted.push_back(std::move(end));
+        }
+    }
+    if (messages.empty() && !sight.leased && sight.last_event != 0) {
+        instances_.done(instance, instance.execution->bytes());
+        return std::nullopt;
+    }
+    Turn turn = checked(instance, sight, messages);
+    return prepare(instance, sight, std::move(turn), std::move(finished));
+}
+
+// Finds out what this turn is about. False: the instance is not ours any more.
+bool TurnRunner::look(Instance& instance, TurnInput& input, TurnSight& sight) {
+    if (!input.claim && input.mail) {
+        std::optional<ClaimedInstance> peeked =
+            provider_.peek_instance(instance.id, instance.token);
+        if (!peeked) {
+            return false;
+        }
+        clock_.heard(peeked->now);
+        sight = TurnSight{.name = std::move(peeked->name),
+                          .version = std::move(peeked->version),
+                          .execution = peeked->execution,
+                          .last_event = peeked->last_event,
+                          .token = instance.token,
+                          .leased = false,
+                          .attempt = 0,
+                          .now = peeked->now,
+                          .mail = std::move(peeked->messages)};
+    } else if (input.claim) {
+        ClaimedInstance& claim = *input.claim;
+        clock_.heard(claim.now);
+        instances_.hold_lease(instance, claim.token);
+        instance.token = claim.token;
+        sight = TurnSight{.name = claim.name,
+                          .version = claim.version,
+                          .execution = claim.execution,
+                          .last_event = claim.last_event,
+                          .token = claim.token,
+                          .leased = true,
+                          .attempt = claim.attempt,
+                          .now = claim.now,
+                          .mail = claim.messages};
+    } else {
+        if (!instance.execution) {
+            return false;
+        }
+        const WorkflowStarted& started = instance.execution->started();
+        sight = TurnSight{.name = started.name,
+                          .version = started.version,
+                          .execution = instance.number,
+                          .last_event = instance.execution->last_event(),
+                          .token = instance.token,
+                          .leased = false,
+                          .attempt = 0,
+                          .now = clock_.now(),
+                          .mail = {}};
+    }
+    // Whatever cannot be read here may be readable by another build: only a claim counts attempts.
+    const bool readable = std::ranges::all_of(
+        sight.mail, [](const InboxMessage& mail) { return mail.error.empty(); });
+    return readable || (sight.leased && sight.attempt > options_.max_attempts);
+}
+
+// Makes sure that the coroutine stands where the store says. False: it cannot be done here.
+bool TurnRunner::load(Instance& instance, const TurnSight& sight, TurnInput& input) {
+    if (instance.execution && instance.number == sight.execution &&
+        instance.execution->last_event() == sight.last_event) {
+        ++meters_.from_cache;
+        return true;
+    }
+    instance.execution.reset();
+    if (sight.last_event == 0) {
+        return begin(instance, sight);
+    }
+    const std::optional<detail::Program> program =
+        registry_.find_workflow(sight.name, sight.version);
+    if (!program) {
+        give_back(instance, input, unregistered_pause(sight.attempt));
+        return false;
+    }
+    LoadedHistory loaded = provider_.load_history(instance.id, sight.execution);
+    if (!loaded.error.empty() || loaded.events.empty()) {
+        logger_of(options_).error(
+            "a history cannot be read",
+            {{"instance", instance.id}, {"error", loaded.error}, {"attempt", sight.attempt}});
+        give_back(instance, input, unreadable_pause);
+        return false;
+    }
+    meters_.events_replayed += static_cast<std::int64_t>(loaded.events.size());
+    instance.number = sight.execution;
+    instance.execution = std::make_unique<Execution>(
+        instance.id, sight.execution, *program, options_.limits, options_.logger);
+    instance.execution->load(std::move(loaded.events), std::move(loaded.kv));
+    return true;
+}
+
+bool TurnRunner::begin(Instance& instance, const TurnSight& sight) {
+    const StartMessage* const start = start_among(sight.mail);
+    if (start == nullptr) {
+        return false;
+    }
+    const std::optional<std::string> version =
+        start->version.empty() ? registry_.version_for_start(start->name) : start->version;
+    const std::optional<detail::Program> program =
+        version ? registry_.find_workflow(start->name, *version) : std::nullopt;
+    if (!program) {
+        return false;
+    }
+    instance.number = sight.execution;
+    instance.execution = std::make_unique<Execution>(
+        instance.id, sight.execution, *program, options_.limits, options_.logger);
+    instance.execution->begin(WorkflowStarted{.name = start->name,
+                                              .version = *version,
+                                              .input = start->input,
+                                              .parent = start->parent,
+                                              .status = std::nullopt});
+    return true;
+}
+
+void TurnRunner::give_back(Instance& instance, TurnInput& input, milliseconds delay) {
+    if (input.claim) {
+        provider_.abandon_instance(*input.claim, delay, false);
+        input.claim.reset();
+    }
+    instance.execution.reset();
+}
+
+// This process cannot take the turn: what it holds goes back to where others find it.
+void TurnRunner::lose(Instance& instance, TurnInput&& input, std::vector<ActivityEnd>& unwanted) {
+    give_back(
+        instance, input, input.claim ? unregistered_pause(input.claim->attempt) : milliseconds{0});
+    TurnInput left = instances_.forget(instance);
+    for (TurnInput* part : {&input, &left}) {
+        unwanted.insert(unwanted.end(), part->answers.begin(), part->answers.end());
+    }
+    if (left.claim) {
+        instances_.add_claim(std::move(*left.claim));
+    } else if (left.mail) {
+        look_for_mail_();
+    }
+}
+
+milliseconds TurnRunner::unregistered_pause(int attempt) const {
+    constexpr int doublings_max = 6;
+    const int doublings = std::clamp(attempt - 1, 0, doublings_max);
+    return std::min(options_.unregistered_first * (1 << doublings), options_.unregistered_max);
+}
+
+// One turn; now and then beside a replay from scratch, because a coroutine that is kept would hide
+// that its code is not deterministic until the next crash.
+Turn TurnRunner::checked(Instance& instance,
+                         const TurnSight& sight,
+                         std::span<const Message> messages) {
+    ++meters_.turns;
+    ++instance.turns;
+    const bool warm = sight.last_event != 0 && instance.turns > 1;
+    Turn turn = instance.execution->turn(sight.now, messages);
+    if (!warm || options_.shadow_replay_every == 0 || sight.last_event > shadow_events_max ||
+        instance.turns % static_cast<std::uint64_t>(options_.shadow_replay_every) != 0) {
+        return turn;
+    }
+    ++meters_.shadow_replays;
+    const std::optional<detail::Program> program =
+        registry_.find_workflow(sight.name, instance.execution->started().version);
+    LoadedHistory loaded = provider_.load_history(instance.id, sight.execution);
+    if (!program || !loaded.error.empty() || loaded.events.empty() ||
+        loaded.events.back().id != sight.last_event) {
+        return turn;  // Somebody else is at it; the commit will tell.
+    }
+    Execution cold(instance.id, sight.execution, *program, options_.limits);
+    cold.load(std::move(loaded.events), std::move(loaded.kv));
+    Turn again = cold.turn(sight.now, messages);
+    if (again.events == turn.events) {
+        return turn;
+    }
+    logger_of(options_).error("a workflow's code is not deterministic",
+                              {{"instance", instance.id}, {"workflow", sight.name}});
+    Turn failed;
+    failed.ending = Ending::failed;
+    failed.taken = std::move(turn.taken);
+    failed.events.push_back(
+        Event{.id = sight.last_event + 1,
+              .source = 0,
+              .time_ms = sight.now.time_since_epoch().count(),
+              .body = WorkflowFailed{
+                  FailureInfo{.kind = FailureKind::nondeterminism,
+                              .type = "Nondeterminism",
+                              .message = "run again over its history, the code did something else",
+                              .retryable = false}}});
+    return failed;
+}
+
+PreparedTurn TurnRunner::poison(Instance& instance, const TurnSight& sight) {
+    Turn turn;
+    turn.ending = Ending::failed;
+    const std::int64_t now_ms = sight.now.time_since_epoch().count();
+    EventId id = sight.last_event;
+    if (id == 0) {
+        const StartMessage* const start = start_among(sight.mail);
+        turn.events.push_back(
+            Event{.id = ++id,
+                  .source = 0,
+                  .time_ms = now_ms,
+                  .body = WorkflowStarted{.name = sight.name,
+                                          .version = sight.version,
+                                          .input = start != nullptr ? start->input : Payload{},
+                                          .parent = std::nullopt,
+                                          .status = std::nullopt}});
+    }
+    turn.events.push_back(Event{
+        .id = ++id,
+        .source = 0,
+        .time_ms = now_ms,
+        .body = WorkflowFailed{FailureInfo{
+            .kind = FailureKind::poison,
+            .type = "Poison",
+            .message = fmt::format("the workflow {} was tried {} times (at most {}) and did not "
+                                   "get through a turn",
+                                   instance.id,
+                                   sight.attempt - 1,
+                                   options_.max_attempts),
+            .retryable = false}}});
+    for (std::size_t i = 0; i < sight.mail.size(); ++i) {
+        turn.taken.push_back(i);
+    }
+    instance.execution.reset();
+    ++meters_.poisoned;
+    logger_of(options_).error("a workflow is poison", {{"instance", instance.id}});
+    return prepare(instance, sight, std::move(turn), {});
+}
+
+}  // namespace holdfast::flow

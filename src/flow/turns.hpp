@@ -1,0 +1,92 @@
+// Runs turns: from what there is to look at, to what is to be committed.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "instances.hpp"
+
+#include <holdfast/flow/provider.hpp>
+#include <holdfast/flow/registry.hpp>
+#include <holdfast/flow/runtime.hpp>
+
+namespace holdfast::flow {
+
+class ActivityPool;
+class DatabaseClock;
+struct Meters;
+
+// What a turn sees: who it is about, its mail, the clock.
+struct TurnSight {
+    std::string name;
+    std::string version;
+    ExecutionId execution = 1;
+    EventId last_event = 0;
+    Uuid token;
+    bool leased = false;
+    int attempt = 0;
+    Moment now;
+    std::vector<InboxMessage> mail;
+};
+
+// A turn that has run and waits for its commit.
+struct PreparedTurn {
+    Instance* instance = nullptr;
+    TurnCommit commit;
+    std::vector<ActivityEnd> answers;    // The activities whose answers it has read.
+    std::vector<ClaimedActivity> local;  // Activities this process has claimed with it.
+    // Who is to be told once it is committed.
+    std::vector<std::pair<std::string, Uuid>> started;  // Child instances, and their workflows
+    std::vector<std::string> started_workflows;         // in the same order.
+    bool activities_waiting = false;
+    std::size_t bytes = 0;
+};
+
+class TurnRunner {
+public:
+    TurnRunner(Provider& provider,
+               const Registry& registry,
+               const RuntimeOptions& options,
+               InstanceTable& instances,
+               ActivityPool& activities,
+               DatabaseClock& clock,
+               Meters& meters,
+               std::function<void()> look_for_mail);
+
+    // Empty: there was nothing to commit, and the instance has been given back to the table.
+    // `unwanted` receives answers that no turn waits for.
+    [[nodiscard]] std::optional<PreparedTurn> run(Instance& instance,
+                                                  TurnInput input,
+                                                  std::vector<ActivityEnd>& unwanted);
+
+private:
+    bool look(Instance& instance, TurnInput& input, TurnSight& sight);
+    bool load(Instance& instance, const TurnSight& sight, TurnInput& input);
+    bool begin(Instance& instance, const TurnSight& sight);
+    void give_back(Instance& instance, TurnInput& input, milliseconds delay);
+    void lose(Instance& instance, TurnInput&& input, std::vector<ActivityEnd>& unwanted);
+    PreparedTurn poison(Instance& instance, const TurnSight& sight);
+    PreparedTurn prepare(Instance& instance,
+                         const TurnSight& sight,
+                         Turn turn,
+                         std::vector<ActivityEnd> finished);
+    void add_activities(PreparedTurn& prepared, const TurnSight& sight, Turn& turn);
+    void add_ending(PreparedTurn& prepared, const TurnSight& sight, Turn& turn);
+    Turn checked(Instance& instance, const TurnSight& sight, std::span<const Message> messages);
+    [[nodiscard]] milliseconds unregistered_pause(int attempt) const;
+
+    Provider& provider_;
+    const Registry& registry_;
+    const RuntimeOptions& options_;
+    InstanceTable& instances_;
+    ActivityPool& activities_;
+    DatabaseClock& clock_;
+    Meters& meters_;
+    std::function<void()> look_for_mail_;
+};
+
+}  // namespace holdfast::flow

@@ -1,0 +1,169 @@
+// Several processes run workflows on one store, and are killed one after another under load. Every
+// workflow ends; what its activities wrote together with their answers is there exactly once.
+#include <holdfast/flow/flow.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <deque>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <holdfast/base/random.hpp>
+#include <holdfast/flow/sql_provider.hpp>
+#include <holdfast/sql/schema.hpp>
+#include <holdfast/testing/backends.hpp>
+#include <holdfast/testing/check.hpp>
+#include <holdfast/testing/crash.hpp>
+
+namespace holdfast {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr sql::Statement book{"crash.book", "INSERT INTO book (entry) VALUES ($1)"};
+constexpr int steps = 3;
+
+std::int64_t charge(sql::Tx& tx, std::string entry) {
+    tx.exec(book, entry);
+    return 1;
+}
+std::string look(flow::ActivityContext& ctx) {
+    return ctx.idempotency_key();
+}
+flow::Workflow<std::int64_t> order(flow::Context& ctx, std::int64_t number);
+
+}  // namespace
+
+}  // namespace holdfast
+
+HOLDFAST_NAME(holdfast::charge, "crash.charge");
+HOLDFAST_NAME(holdfast::look, "crash.look");
+HOLDFAST_NAME(holdfast::order, "crash.order");
+
+namespace holdfast {
+
+namespace {
+
+// A plain activity and a timer between payments that write.
+flow::Workflow<std::int64_t> order(flow::Context& ctx, std::int64_t number) {
+    std::int64_t paid = 0;
+    for (int i = 0; i < steps; ++i) {
+        std::string key = co_await ctx.activity<&look>();
+        std::string entry = ctx.instance() + "/" + std::to_string(i);
+        std::int64_t one = co_await ctx.activity<&charge>(entry);
+        paid += one;
+        co_await ctx.sleep(10ms);
+    }
+    co_return number + paid - steps;
+}
+
+flow::Registry registry() {
+    flow::Registry all;
+    all.activity<&charge>().activity<&look>().workflow<&order>();
+    return all;
+}
+
+flow::RuntimeOptions quick() {
+    flow::RuntimeOptions options;
+    options.workflow_lease = 2s;
+    options.activity_lease = 2s;
+    options.poll_max = 200ms;
+    return options;
+}
+
+class FlowKill : public testing::TestWithParam<test::Backend> {
+protected:
+    FlowKill() {
+        sql::schema_apply(*db, flow::schema_part(), {});
+        db.execute("CREATE TABLE book (entry TEXT NOT NULL) {strict}");
+        db.close();
+    }
+
+    // Starts orders and waits for them, for ever.
+    void work_until_killed(test::Witness& witness, std::int64_t life) const {
+        sql::Database own(db.url(), test::quick_options());
+        flow::Store store(own);
+        flow::Runtime runtime(store, registry(), quick());
+        flow::Client client(store);
+        std::vector<std::jthread> clients;
+        for (std::int64_t c = 0; c < 4; ++c) {
+            clients.emplace_back([&, c] {
+                for (std::int64_t n = 0;; ++n) {
+                    const std::int64_t number = (life * 4 + c) * 1'000'000 + n;
+                    const std::string id = "order-" + std::to_string(number);
+                    client.start<&order>(id, number);
+                    if (!client.result<&order>(id, 60s)) {
+                        std::abort();  // No order may fail, whoever dies.
+                    }
+                    witness.acknowledged(number);
+                }
+            });
+        }
+    }
+
+    test::Database db{GetParam()};
+};
+
+TEST_P(FlowKill, EveryWorkflowEndsAndEveryChargeHappensOnce) {
+    const int kills = std::getenv("HOLDFAST_SOAK") != nullptr ? 60 : 8;
+    constexpr std::size_t processes = 4;
+    Random random(1);
+    std::vector<std::int64_t> acknowledged;
+    std::deque<std::unique_ptr<test::Victim>> alive;
+    std::int64_t life = 0;
+    const auto spawn = [&] {
+        const std::int64_t number = life++;
+        alive.push_back(std::make_unique<test::Victim>(
+            [this, number](test::Witness& witness) { work_until_killed(witness, number); }));
+    };
+    while (alive.size() < processes) {
+        spawn();
+    }
+    for (int kill = 0; kill < kills; ++kill) {
+        const auto seen = alive.front()->kill_after(1 + random.below(20), Deadline::after(120s));
+        acknowledged.insert(acknowledged.end(), seen.begin(), seen.end());
+        alive.pop_front();
+        spawn();
+    }
+    for (const auto& victim : alive) {
+        const auto seen = victim->kill_after(1, Deadline::after(120s));
+        acknowledged.insert(acknowledged.end(), seen.begin(), seen.end());
+    }
+    alive.clear();
+
+    // Whoever is left takes everything over as the leases run out.
+    db.reopen();
+    flow::Store store(*db);
+    flow::Runtime runtime(store, registry(), quick());
+    flow::Client client(store);
+    flow::ListInstances all{.limit = 1000};
+    std::int64_t orders = 0;
+    do {
+        const flow::InstancePage page = client.list(all);
+        for (const flow::InstanceInfo& info : page.instances) {
+            ++orders;
+            EXPECT_EQ(client.wait(info.instance, 60s).status, flow::Status::completed)
+                << info.instance;
+        }
+        all.page = page.next;
+    } while (!all.page.empty());
+    EXPECT_TRUE(runtime.drain(10s).clean());
+
+    EXPECT_GE(orders, static_cast<std::int64_t>(acknowledged.size()));
+    EXPECT_EQ(db.number("SELECT count(*) FROM book"), orders * steps) << "none missing";
+    EXPECT_EQ(db.number("SELECT count(DISTINCT entry) FROM book"), orders * steps) << "none twice";
+    EXPECT_EQ(db.number("SELECT count(*) FROM flow_activities"), 0);
+    EXPECT_EQ(db.number("SELECT count(*) FROM flow_messages"), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, FlowKill, test::every_backend(), test::backend_name);
+
+}  // namespace
+
+}  // namespace holdfast
