@@ -128,6 +128,26 @@ std::vector<const bench::SuiteEntry*> chosen(const BenchRequest& request) {
     return all;
 }
 
+// A scenario of flow by its own name, whatever the database.
+std::vector<std::string> wanted(const Context& context, const BenchRequest& request) {
+    if (request.scenario.empty()) {
+        return request.only;
+    }
+    if (request.name != "flow") {
+        throw InvalidArgument("--scenario belongs to 'holdfast bench flow'");
+    }
+    const std::string& url = database_url(context);
+    const bool file = url.empty() || sql::parse_url(url).scheme == "sqlite";
+    std::vector<std::string> names = request.only;
+    if (file) {
+        names.push_back("sqlite." + request.scenario);
+    }
+    if (url.empty() || !file) {
+        names.push_back("postgres." + request.scenario);
+    }
+    return names;
+}
+
 }  // namespace
 
 std::vector<std::string> bench_names() {
@@ -148,6 +168,7 @@ int bench(const Context& context, const BenchRequest& request) {
         .round_time = std::chrono::nanoseconds{static_cast<std::int64_t>(request.seconds * 1e9)},
         .stop = context.stop};
     const auto suites = chosen(request);
+    const std::vector<std::string> only = wanted(context, request);
     const auto endpoint = serve_metrics(context);
     const TempFolder scratch{scratch_parent(context, request)};
     const bench::Place place{.db = database_url(context),
@@ -157,7 +178,7 @@ int bench(const Context& context, const BenchRequest& request) {
     Progress progress{context.quiet};
     Watch watch{progress, context.json || !progress.live()};
     for (const bench::SuiteEntry* suite : suites) {
-        const bench::Report report = bench::run_suite(*suite, place, request.only, options, watch);
+        const bench::Report report = bench::run_suite(*suite, place, only, options, watch);
         progress.clear();
         if (report.machine.busy()) {
             progress.note(fmt::format(

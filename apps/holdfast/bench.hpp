@@ -10,6 +10,7 @@ namespace holdfast::app {
 
 struct BenchRequest {
     std::string name;               // Empty: all of them.
+    std::string scenario{};         // Of flow: chain1, parallel0, ... on every database.
     std::vector<std::string> only;  // Names of single benchmarks, or beginnings of names.
     int rounds = 9;
     double seconds = 1;  // For each side of a round.

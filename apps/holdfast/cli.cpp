@@ -304,6 +304,10 @@ void CommandLine::add_bench() {
         ->expected(1)
         ->allow_extra_args(false)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    noun->add_option("--scenario",
+                     bench_.scenario,
+                     "Of flow: chain1, chain5, parallel, parallel0, fanout, timers, longhistory, "
+                     "largepayload.");
     noun->add_option("--rounds", bench_.rounds, "How often each side is measured.")
         ->capture_default_str();
     noun->add_option("--seconds", bench_.seconds, "How long a side runs in a round.")

@@ -84,7 +84,8 @@ bool InstanceTable::holds(std::string_view id, const Uuid& token) const {
         return true;
     }
     const auto found = instances_.find(key);
-    return found != instances_.end() && (found->second->token == token || found->second->busy);
+    // The token of a busy one is its turn's to change.
+    return found != instances_.end() && (found->second->busy || found->second->token == token);
 }
 
 bool InstanceTable::has(const std::string& id) const {

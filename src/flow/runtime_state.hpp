@@ -102,7 +102,6 @@ private:
     std::condition_variable_any outbox_filled_;
     std::deque<PreparedTurn> turns_out_;
     std::deque<ActivityEnd> ends_out_;
-    int committing_ = 0;
 
     std::mutex poll_mutex_;
     std::condition_variable_any poll_wanted_;

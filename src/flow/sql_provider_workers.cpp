@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include "sql_provider_mail.hpp"
 #include "sql_provider_parts.hpp"
@@ -184,8 +185,8 @@ private:
 std::vector<std::size_t> by_key(std::span<const ActivityEnd> ends) {
     std::vector<std::size_t> order(ends.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t x, std::size_t y) {
-        return ends[x].key < ends[y].key;
+    std::ranges::sort(order, [&](std::size_t x, std::size_t y) {
+        return std::tie(ends[x].key, x) < std::tie(ends[y].key, y);
     });
     return order;
 }

@@ -34,6 +34,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"54000", ErrorClass::limit_exceeded, Code::limit_exceeded},
                     Case{"54001", ErrorClass::limit_exceeded, Code::limit_exceeded},
                     Case{"23505", ErrorClass::duplicate, Code::already_exists},
+                    Case{"42P07", ErrorClass::duplicate, Code::already_exists},
+                    Case{"42710", ErrorClass::duplicate, Code::already_exists},
                     Case{"23502", ErrorClass::permanent, Code::invalid_argument},
                     Case{"22001", ErrorClass::permanent, Code::invalid_argument},
                     Case{"25006", ErrorClass::permanent, Code::invalid_argument},

@@ -25,7 +25,7 @@ public:
            detail::Program program,
            ExecutionLimits limits,
            Logger* logger);
-    ~Engine();
+    ~Engine() override;
 
     void begin(WorkflowStarted started, std::map<std::string, Payload> kv);
     void load(std::vector<Event> history, std::map<std::string, Payload> kv);

@@ -193,7 +193,7 @@ public:
 
 protected:
     explicit Gathering(Branches&& branches) : branches_(std::move(branches)) {}
-    ~Gathering() {
+    ~Gathering() override {
         branches_.each([&](auto& branch, std::size_t) { branch.branch_ignore(*this); });
     }
     // How many branches must still settle, once all have been started.

@@ -127,7 +127,10 @@ public:
     [[nodiscard]] bool must_cancel() const noexcept {
         return cancelled_.has_value() && current != nullptr && !current->shielded();
     }
-    [[nodiscard]] const std::string& cancel_reason() const noexcept { return *cancelled_; }
+    // Requires: a request.
+    [[nodiscard]] const std::string& cancel_reason() const {
+        return *cancelled_;  // NOLINT(bugprone-unchecked-optional-access): required.
+    }
     [[nodiscard]] bool cancel_requested() const noexcept { return cancelled_.has_value(); }
     [[nodiscard]] SettledAt settle_now() noexcept { return {.event = applied_, .order = ++order_}; }
     [[nodiscard]] bool evicting() const noexcept { return evicting_; }

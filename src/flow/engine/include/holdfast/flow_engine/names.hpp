@@ -133,8 +133,10 @@ inline constexpr bool safe_in_await =
 
 }  // namespace holdfast::flow
 
+// NOLINTBEGIN(bugprone-macro-parentheses): a name is no expression.
 #define HOLDFAST_NAME(function, text)                   \
     template <>                                         \
     struct holdfast::flow::NameOf<&function> {          \
         static constexpr std::string_view value = text; \
     }
+// NOLINTEND(bugprone-macro-parentheses)

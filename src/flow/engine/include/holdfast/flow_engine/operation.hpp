@@ -181,7 +181,7 @@ template <class T>
 class OperationAwaiter final : public Suspension, public Listener {
 public:
     explicit OperationAwaiter(OperationPtr operation) : operation_(std::move(operation)) {}
-    ~OperationAwaiter() { operation_->ignore(*this); }
+    ~OperationAwaiter() override { operation_->ignore(*this); }
 
     [[nodiscard]] bool await_ready() noexcept {
         cancelled_ = operation_->core().must_cancel();

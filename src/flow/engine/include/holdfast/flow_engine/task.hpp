@@ -135,6 +135,7 @@ template <class T>
 class [[nodiscard]] Task : public detail::Awaitable {
 public:
     using value_type = T;
+    // NOLINTNEXTLINE(readability-identifier-naming): the language wants this name.
     struct promise_type : detail::ValuePromise<T> {
         Task get_return_object() {
             return Task(std::coroutine_handle<promise_type>::from_promise(*this));
