@@ -272,7 +272,7 @@ TEST_P(ProviderLocking, MailForAClaimedInstanceWaitsAndComesWithTheNextClaim) {
     HOLDFAST_CHECK("runtime completions_arriving_during_lock_blocked");
     start("a");
     (void)claimed("a", 5s);
-    for (const EventId event : {2, 3, 4}) {
+    for (const EventId event : {EventId{2}, EventId{3}, EventId{4}}) {
         provider.send({"a", {.execution = 1, .body = ActivityAnswer{event, text("done")}}});
     }
     EXPECT_TRUE(idle());
