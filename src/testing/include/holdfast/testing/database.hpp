@@ -44,6 +44,7 @@ public:
     Database(const Database&) = delete;
     Database& operator=(const Database&) = delete;
 
+    // NOLINTNEXTLINE(google-explicit-constructor): it stands for the database it has opened.
     operator sql::Database&() noexcept { return *handle_; }
     sql::Database* operator->() noexcept { return handle_.get(); }
     sql::Database& operator*() noexcept { return *handle_; }
