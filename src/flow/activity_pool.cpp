@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <holdfast/base/error.hpp>
 #include <holdfast/base/log.hpp>
 
 namespace holdfast::flow {
@@ -17,6 +18,7 @@ constexpr std::size_t result_bytes_max = 1U << 20U;
 constexpr std::chrono::microseconds work_in_hand{50'000};
 constexpr double in_hand_per_thread_max = 16.0;
 constexpr std::chrono::milliseconds renewal_pause{1'000};
+constexpr std::chrono::milliseconds undecided_pause{100};
 
 FailureInfo failure_now() {
     try {
@@ -101,6 +103,32 @@ struct ActivityPool::Shared {
     }
 };
 
+namespace {
+
+// Best effort: if the database cannot be reached, the lease runs out instead.
+void give_back(Provider& provider,
+               Logger& logger,
+               const ClaimedActivity& claim,
+               milliseconds delay,
+               bool ignore_attempt) noexcept {
+    try {
+        provider.abandon_activity(claim.task.key, claim.token, delay, ignore_attempt);
+    } catch (const std::exception& error) {
+        logger.warn("an activity could not be given back",
+                    {{"instance", claim.task.key.instance}, {"error", error.what()}});
+    }
+}
+
+// Trouble of the database, not of the activity: whether its writes are there is unknown, or they
+// are not, and it has to be looked at again.
+bool undecided(const Error& error) {
+    return error.outcome() == holdfast::Outcome::unknown || error.code() == Code::unavailable ||
+           error.code() == Code::conflict || error.code() == Code::exhausted ||
+           error.code() == Code::deadline;
+}
+
+}  // namespace
+
 ActivityPool::ActivityPool(Provider& provider,
                            const Registry& registry,
                            const RuntimeOptions& options,
@@ -164,8 +192,8 @@ std::size_t ActivityPool::sessions() const {
     const std::lock_guard lock(shared_->mutex);
     std::set<std::string_view> distinct;
     for (const auto& [key, job] : shared_->held) {
-        if (job->claim.task.session) {
-            distinct.insert(*job->claim.task.session);
+        if (const std::optional<std::string>& session = job->claim.task.session) {
+            distinct.insert(*session);
         }
     }
     return distinct.size();
@@ -270,12 +298,12 @@ void ActivityPool::run(Shared& shared, const std::shared_ptr<Job>& job) {
     }
     if (activity == nullptr) {
         const int doublings = std::clamp(claim.attempt - 1, 0, 6);
-        shared.provider.abandon_activity(
-            claim.task.key,
-            claim.token,
-            std::min(shared.options.unregistered_first * (1 << doublings),
-                     shared.options.unregistered_max),
-            false);
+        give_back(shared.provider,
+                  shared.logger,
+                  claim,
+                  std::min(shared.options.unregistered_first * (1 << doublings),
+                           shared.options.unregistered_max),
+                  false);
         finish(shared, job, std::nullopt, true);
         return;
     }
@@ -284,6 +312,13 @@ void ActivityPool::run(Shared& shared, const std::shared_ptr<Job>& job) {
     try {
         answer = answer_of(shared, *job);
         committed = !answer.has_value();
+    } catch (const Error& error) {
+        committed = activity->transactional && undecided(error);
+        if (committed) {  // No answer: if the row is still ours, it is run again.
+            give_back(shared.provider, shared.logger, claim, undecided_pause, false);
+        } else {
+            answer = answered(claim.task.key, failure_now());
+        }
     } catch (...) {
         answer = answered(claim.task.key, failure_now());
     }
@@ -449,8 +484,7 @@ DrainReport ActivityPool::stop(milliseconds grace) {
     }
     for (const std::shared_ptr<Job>& job : left) {
         ++report.activities_abandoned;
-        shared.provider.abandon_activity(
-            job->claim.task.key, job->claim.token, milliseconds{0}, true);
+        give_back(shared.provider, shared.logger, job->claim, milliseconds{0}, true);
         const std::lock_guard lock(shared.mutex);
         shared.held.erase(job->claim.task.key);
     }

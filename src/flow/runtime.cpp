@@ -159,6 +159,18 @@ void Runtime::State::take_turn(Instance& instance, TurnInput input) {
     post(std::move(unwanted));
 }
 
+// Best effort: if the database cannot be reached, the lease runs out instead.
+void Runtime::State::give_back(const ClaimedInstance& claim,
+                               milliseconds delay,
+                               bool ignore_attempt) noexcept {
+    try {
+        provider_.abandon_instance(claim, delay, ignore_attempt);
+    } catch (const std::exception& error) {
+        log().warn("an instance could not be given back",
+                   {{"instance", claim.instance}, {"error", error.what()}});
+    }
+}
+
 // --- draining
 // ----------------------------------------------------------------------------------------
 
@@ -187,7 +199,7 @@ DrainReport Runtime::State::drain(milliseconds deadline) {
     report_ = activities_.stop(in_time ? milliseconds{0} : options_.cancel_grace);
     for (const ClaimedInstance& claim : instances_.take_waiting_claims()) {
         ++report_.turns_abandoned;
-        provider_.abandon_instance(claim, milliseconds{0}, true);
+        give_back(claim, milliseconds{0}, true);
     }
     for (std::jthread& thread : threads_) {
         thread.request_stop();

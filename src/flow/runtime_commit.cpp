@@ -111,7 +111,7 @@ void Runtime::State::commit_turns(std::vector<PreparedTurn> turns) {
             break;
         } catch (const Error& error) {
             log().warn("turns could not be committed", {{"error", error.what()}});
-            if (!may_pass(error) || steady_clock::now() + pause > give_up) {
+            if (draining_ || !may_pass(error) || steady_clock::now() + pause > give_up) {
                 break;
             }
         }
@@ -189,7 +189,7 @@ void Runtime::State::settle_lost(PreparedTurn& turn, const TurnCommit& commit, C
             ClaimedInstance claim;
             claim.instance = commit.instance;
             claim.token = commit.token;
-            provider_.abandon_instance(claim, std::chrono::milliseconds{1'000}, false);
+            give_back(claim, std::chrono::milliseconds{1'000}, false);
         }
     }
     for (std::size_t i = 0; i < turn.local.size(); ++i) {

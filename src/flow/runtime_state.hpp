@@ -72,6 +72,7 @@ private:
     void post(PreparedTurn turn);
     void post(std::vector<ActivityEnd> ends);
     void ended(ActivityEnd end);
+    void give_back(const ClaimedInstance& claim, milliseconds delay, bool ignore_attempt) noexcept;
     // --- polling
     void poll_loop(const std::stop_token& stop);
     // How much was found.
