@@ -13,3 +13,4 @@ find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 # The flags from pkg-config matter: without them our view of httplib's classes differs from the library's.
 pkg_check_modules(CPP_HTTPLIB REQUIRED IMPORTED_TARGET cpp-httplib)
+pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)

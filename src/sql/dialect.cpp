@@ -26,9 +26,13 @@ constexpr Dialect dsql{.product = Product::dsql,
 
 // `#` is the number of the clock's parameter. PostgreSQL's clock is read when the expression is
 // evaluated, after any lock the statement waited for; its parameter is the test's offset. SQLite's
-// clock is the process's, read after the write lock and bound whole.
+// clock is the process's, read once per transaction, after the write lock, and bound whole. DSQL
+// never waits for a lock, so there the transaction's own time serves, and all its statements agree.
 constexpr std::string_view server_clock =
     "(CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint) + $#)";
+
+constexpr std::string_view transaction_clock =
+    "(CAST(extract(epoch FROM now()) * 1000000 AS bigint) + $#)";
 
 struct Hole {
     std::string_view name;
@@ -40,7 +44,7 @@ struct Hole {
 constexpr std::array holes{
     Hole{"for_update", "", "FOR UPDATE", "FOR UPDATE"},
     Hole{"skip_locked", "", "FOR UPDATE SKIP LOCKED", "FOR UPDATE"},
-    Hole{"now_us", "$#", server_clock, server_clock},
+    Hole{"now_us", "$#", server_clock, transaction_clock},
     Hole{"uuid", "BLOB", "UUID", "UUID"},
     Hole{"bytes", "BLOB", "BYTEA", "BYTEA"},
     Hole{"timestamp", "INTEGER", "TIMESTAMPTZ", "TIMESTAMPTZ"},
@@ -50,6 +54,8 @@ constexpr std::array holes{
     Hole{"real", "REAL", "DOUBLE PRECISION", "DOUBLE PRECISION"},
     Hole{"strict", "STRICT", "", ""},
     Hole{"async", "", "", "ASYNC"},
+    Hole{"bytewise", "", "COLLATE \"C\"", ""},
+    Hole{"hot", "", "WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02)", ""},
 };
 
 }  // namespace

@@ -26,6 +26,7 @@ struct AttemptOptions {
     std::stop_token stop;
     bool read_only = false;
     Durability durability = Durability::flushed;
+    bool urgent = false;
 };
 
 // One transaction in progress. Every method throws DatabaseError; after that only the end follows.

@@ -125,7 +125,8 @@ void Engine::repeat(std::string_view operation,
     const AttemptOptions attempt_options{.deadline = options.deadline,
                                          .stop = options.stop,
                                          .read_only = options.read_only,
-                                         .durability = options.durability};
+                                         .durability = options.durability,
+                                         .urgent = options.urgent};
     struct Active {
         explicit Active(const Gauge& g) : gauge(g) { gauge.add(1); }
         ~Active() { gauge.add(-1); }
@@ -270,18 +271,20 @@ std::string Engine::read_found(const Guard& guard, const FencedStatement& statem
 
 const Rendered& Engine::rendered(const Statement& statement, std::size_t arguments) {
     const Rendered* text = nullptr;
+    const RenderedKey key{statement.text().data(),
+                          statement.names() == nullptr ? 0 : statement.names()->id()};
     {
         const std::shared_lock lock(mutex_);
-        const auto found = rendered_.find(statement.text().data());
+        const auto found = rendered_.find(key);
         if (found != rendered_.end()) {
             text = found->second.get();
         }
     }
     if (text == nullptr) {
         auto fresh = std::make_unique<Rendered>(
-            render(dialect().product, statement.name(), statement.text()));
+            render(dialect().product, statement.name(), statement.text(), statement.names()));
         const std::unique_lock lock(mutex_);
-        text = rendered_.try_emplace(statement.text().data(), std::move(fresh)).first->second.get();
+        text = rendered_.try_emplace(key, std::move(fresh)).first->second.get();
     }
     if (text->arguments != arguments) {
         throw InvalidArgument(fmt::format("statement '{}' takes {} arguments, but {} were given",

@@ -60,6 +60,17 @@ public:
 
 private:
     struct Attempts;
+    // A statement's constant text, and which names fill its holes.
+    struct RenderedKey {
+        const char* text;
+        std::uint64_t names;
+        friend bool operator==(const RenderedKey&, const RenderedKey&) = default;
+    };
+    struct RenderedKeyHash {
+        std::size_t operator()(const RenderedKey& key) const noexcept {
+            return std::hash<const char*>{}(key.text) ^ (key.names * 0x9E3779B97F4A7C15U);
+        }
+    };
 
     // Runs `attempt` until it succeeds or must not be repeated.
     void repeat(std::string_view operation,
@@ -87,7 +98,7 @@ private:
     ConflictWatch conflicts_;
 
     std::shared_mutex mutex_;  // Guards both maps; what they hold never moves.
-    std::unordered_map<const char*, std::unique_ptr<Rendered>> rendered_;
+    std::unordered_map<RenderedKey, std::unique_ptr<Rendered>, RenderedKeyHash> rendered_;
     std::map<std::string, std::unique_ptr<OperationMetrics>, std::less<>> operations_;
 };
 

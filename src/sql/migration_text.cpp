@@ -42,7 +42,9 @@ std::string_view trimmed(std::string_view text) {
 
 }  // namespace
 
-std::vector<std::string> migration_steps(const MigrationFile& file, Product product) {
+std::vector<std::string> migration_steps(const MigrationFile& file,
+                                         Product product,
+                                         const TableNames* names_of_tables) {
     std::vector<std::string> steps;
     std::string statement;
     bool wanted = true;
@@ -66,7 +68,7 @@ std::vector<std::string> migration_steps(const MigrationFile& file, Product prod
             }
             const std::string text{trimmed(statement)};
             if (wanted && !text.empty()) {
-                steps.push_back(render(product, file.name, text).text);
+                steps.push_back(render(product, file.name, text, names_of_tables).text);
             }
             statement.clear();
             wanted = true;

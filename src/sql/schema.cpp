@@ -99,7 +99,8 @@ private:
     // One step. If somebody else has done it meanwhile, that is as good.
     void advance(const PartStatus& from) {
         const auto& file = part_.files[static_cast<std::size_t>(from.version)];
-        const std::vector<std::string> steps = migration_steps(file, db_.dialect().product);
+        const std::vector<std::string> steps = 
+            migration_steps(file, db_.dialect().product, part_.names);
         const auto step = static_cast<std::size_t>(from.step);
         const bool last = step + 1 >= steps.size();
         const Guard guard{.what = fmt::format("the schema part '{}'", part_.name),
@@ -132,7 +133,7 @@ std::string schema_dump(const SchemaPart& part, Product product) {
     std::string text;
     for (const MigrationFile& file : part.files) {
         text += fmt::format("-- {} {}\n", part.name, file.name);
-        for (const std::string& step : migration_steps(file, product)) {
+        for (const std::string& step : migration_steps(file, product, part.names)) {
             text += step + ";\n";
         }
     }

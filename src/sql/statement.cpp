@@ -14,8 +14,11 @@ namespace {
 // comments, in which `$1` and `{x}` mean nothing.
 class Renderer {
 public:
-    Renderer(Product product, std::string_view name, std::string_view text)
-        : product_(product), name_(name), text_(text) {}
+    Renderer(Product product,
+             std::string_view name,
+             std::string_view text,
+             const TableNames* names)
+        : product_(product), name_(name), text_(text), names_(names) {}
 
     Rendered render() {
         while (at_ < text_.size()) {
@@ -88,10 +91,11 @@ private:
         }
         const std::string_view hole = text_.substr(at_ + 1, end - at_ - 1);
         const std::string_view filling = fill_hole(product_, hole);
-        if (filling.data() == nullptr) {
+        if (is_table_hole(hole)) {
+            append(table(hole));
+        } else if (filling.data() == nullptr) {
             refuse(fmt::format("has an unknown hole {{{}}}", hole));
-        }
-        if (hole == "now_us") {
+        } else if (hole == "now_us") {
             clock_.push_back(pieces_.size());
             pieces_.emplace_back();  // Filled when the number of parameters is known.
             pieces_.emplace_back();
@@ -99,6 +103,14 @@ private:
             append(filling);
         }
         at_ = end + 1;
+    }
+
+    [[nodiscard]] std::string table(std::string_view hole) const {
+        std::string name = names_ == nullptr ? std::string{} : names_->fill(hole);
+        if (name.empty()) {
+            refuse(fmt::format("has the hole {{{}}}, for which no name was chosen", hole));
+        }
+        return name;
     }
 
     [[nodiscard]] std::string clock_text(std::size_t number) const {
@@ -148,6 +160,7 @@ private:
     Product product_;
     std::string_view name_;
     std::string_view text_;
+    const TableNames* names_;
     std::size_t at_ = 0;
     std::vector<std::string> pieces_;
     std::vector<std::size_t> clock_;  // Which pieces are the clock's.
@@ -156,8 +169,11 @@ private:
 
 }  // namespace
 
-Rendered render(Product product, std::string_view name, std::string_view text) {
-    return Renderer(product, name, text).render();
+Rendered render(Product product,
+                std::string_view name,
+                std::string_view text,
+                const TableNames* names) {
+    return Renderer(product, name, text, names).render();
 }
 
 }  // namespace holdfast::sql

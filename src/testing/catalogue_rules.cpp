@@ -111,6 +111,9 @@ public:
                 }
             }
         }
+        for (const sql::Statement* statement : catalogue_.postgres_only) {
+            (void)parse_as(*statement, sql::Product::postgres);
+        }
         for (const sql::FencedStatement* fenced : catalogue_.fenced) {
             check_fenced(*fenced);
         }
@@ -153,7 +156,7 @@ private:
         Findings findings;
         std::string text;
         try {
-            text = sql::render(product, statement.name(), statement.text()).text;
+            text = sql::render(product, statement.name(), statement.text(), catalogue_.names).text;
         } catch (const Error& error) {
             blame(statement, error.what());
             return findings;

@@ -154,7 +154,8 @@ private:
     template <class Use>
     void with_session(const AttemptOptions& options, PgSession::Mode mode, Use use) {
         for (bool again = true;; again = false) {
-            pool::Loan loan = pool_.acquire(options.deadline, options.stop);
+            const pool::Lane lane = options.urgent ? pool::Lane::priority : pool::Lane::normal;
+            pool::Loan loan = pool_.acquire(options.deadline, options.stop, lane);
             auto& connection = static_cast<Connection&>(*loan);
             PgSession session(connection, dialect(), options, mode, canceller_, counters_);
             try {

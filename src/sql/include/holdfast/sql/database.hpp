@@ -46,6 +46,9 @@ struct TxOptions {
     bool read_only = false;              // A consistent snapshot; writing is refused.
     Durability durability = Durability::flushed;
     bool duplicate_is_conflict = false;  // 23505 means "somebody was faster": run the body again.
+    // Goes before others who wait for a connection: for the few calls that free something for
+    // everybody, such as the release of a lock.
+    bool urgent = false;
 };
 
 struct DatabaseOptions {

@@ -33,11 +33,16 @@ struct Dialect {
 //   {for_update}    the row lock clause; nothing on SQLite, which has one writer
 //   {skip_locked}   the same, passing over rows that somebody else has locked; nothing on SQLite,
 //                   and the plain row lock on DSQL
-//   {now_us}        the database's clock, as microseconds since 1970
+//   {now_us}        the database's clock, as microseconds since 1970: read when it is evaluated on
+//                   PostgreSQL, once per transaction on SQLite and DSQL
+//   {table.x}       the name that was chosen for a table, see table_names.hpp; {index.x.y} for its
+//                   index y
 // and in migrations, types and words:
 //   {uuid} {bytes} {timestamp} {json} {bool} {bigint} {real}    column types
 //   {strict}                         the table option that makes SQLite check types
 //   {async}                          CREATE INDEX {async}: how DSQL builds indexes
+//   {bytewise}                       the collation that compares text byte by byte
+//   {hot}                            storage options of a table whose rows change all the time
 // Empty text is a legal filling; a null data pointer means there is no such hole.
 [[nodiscard]] std::string_view fill_hole(Product product, std::string_view hole) noexcept;
 

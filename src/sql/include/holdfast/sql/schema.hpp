@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <holdfast/sql/dialect.hpp>
+#include <holdfast/sql/table_names.hpp>
 
 namespace holdfast::sql {
 
@@ -30,6 +31,7 @@ struct SchemaPart {
     std::string_view name;
     std::span<const MigrationFile> files;  // Versions 1, 2, 3, ... without a gap.
     int oldest = 1;
+    const TableNames* names = nullptr;  // For the {table.x} holes of the files, if there are any.
 };
 
 struct PartStatus {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <holdfast/sql/dialect.hpp>
+#include <holdfast/sql/table_names.hpp>
 #include <holdfast/sql/value.hpp>
 
 namespace holdfast::sql {
@@ -29,7 +30,8 @@ constexpr void check_statement(std::string_view name, std::string_view text) {
          at = text.find('{', at + 1)) {
         const std::size_t end = text.find('}', at);
         if (end == std::string_view::npos ||
-            !is_statement_hole(text.substr(at + 1, end - at - 1))) {
+            (!is_statement_hole(text.substr(at + 1, end - at - 1)) &&
+             !is_table_hole(text.substr(at + 1, end - at - 1)))) {
             statement_has_an_unknown_hole();
         }
     }
@@ -47,9 +49,20 @@ public:
     [[nodiscard]] constexpr std::string_view name() const noexcept { return name_; }
     [[nodiscard]] constexpr std::string_view text() const noexcept { return text_; }
 
+    // The same statement with its {table.x} holes bound to chosen names, which are lent: they must
+    // live until the call returns.
+    [[nodiscard]] constexpr Statement with(const TableNames& names) const noexcept {
+        Statement bound = *this;
+        bound.names_ = &names;
+        return bound;
+    }
+    // Null: none were chosen.
+    [[nodiscard]] constexpr const TableNames* names() const noexcept { return names_; }
+
 private:
     std::string_view name_;
     std::string_view text_;
+    const TableNames* names_ = nullptr;
 };
 
 // A write that applies only while its guard holds. Its first parameters are the guard's key, then
@@ -96,6 +109,9 @@ struct Catalogue {
     std::span<const Statement* const> statements;
     std::span<const FencedStatement* const> fenced;
     std::span<const GuardedTable> guarded;
+    // Sent to PostgreSQL alone: they may change rows inside WITH and take weaker row locks.
+    std::span<const Statement* const> postgres_only{};
+    const TableNames* names = nullptr;  // For the {table.x} holes, if there are any.
 };
 
 // A statement's text with its holes filled for one dialect and its parameters in that dialect's
@@ -108,7 +124,11 @@ struct Rendered {
     bool writes = false;        // It is not a plain SELECT.
 };
 
-// Requires: parameters are $1..$n without a gap. Else invalid_argument.
-[[nodiscard]] Rendered render(Product product, std::string_view name, std::string_view text);
+// Requires: parameters are $1..$n without a gap, and `names` knows every {table.x}. Else
+// invalid_argument.
+[[nodiscard]] Rendered render(Product product,
+                              std::string_view name,
+                              std::string_view text,
+                              const TableNames* names = nullptr);
 
 }  // namespace holdfast::sql
