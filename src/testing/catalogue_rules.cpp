@@ -142,8 +142,7 @@ private:
 
     Findings parse(const sql::Statement& statement) {
         const Findings found = parse_as(statement, sql::Product::postgres);
-        (void)parse_as(statement, sql::Product::dsql);
-        if (found.weak_lock) {
+        if (parse_as(statement, sql::Product::dsql).weak_lock) {
             blame(statement, "locks rows by something other than FOR UPDATE");
         }
         if (found.writing_cte) {

@@ -60,12 +60,23 @@ struct LocksOptions {
     const Clock* clock = nullptr;
 };
 
-// The tables of this floor under the given names. Requires: the names object outlives the part.
-[[nodiscard]] sql::SchemaPart schema_part(const sql::TableNames& names);
+// The tables of this floor under chosen names.
+class Schema {
+public:
+    // Throws invalid_argument unless the names can be used and differ.
+    explicit Schema(const Names& names = {});
+
+    [[nodiscard]] const sql::TableNames& tables() const noexcept { return tables_; }
+    // For sql::schema_apply and its kind; lent by this object. The part is called "lock", or
+    // "lock:NAME" for locks in a table of another name.
+    [[nodiscard]] sql::SchemaPart part() const noexcept;
+
+private:
+    sql::TableNames tables_;
+    std::string part_name_;
+};
 // Under the default names.
 [[nodiscard]] sql::SchemaPart schema_part();
-// Throws invalid_argument unless the names can be used.
-[[nodiscard]] sql::TableNames table_names(const Names& names);
 
 // A lock on several keys at once. All or none were taken.
 struct GroupGrant {
@@ -96,8 +107,7 @@ struct Listed {
 class Locks final : public Backend {
 public:
     // Requires: `db` outlives this object, and its schema holds the part `lock`. Throws
-    // invalid_argument for unusable names or limits. The database is looked at with the first call,
-    // and refused if it is set to forget commits.
+    // invalid_argument for unusable names or limits, and if the database is set to forget commits.
     explicit Locks(sql::Database& db, LocksOptions options = {});
     ~Locks() override;
     Locks(const Locks&) = delete;

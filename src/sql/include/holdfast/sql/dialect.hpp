@@ -33,6 +33,8 @@ struct Dialect {
 //   {for_update}    the row lock clause; nothing on SQLite, which has one writer
 //   {skip_locked}   the same, passing over rows that somebody else has locked; nothing on SQLite,
 //                   and the plain row lock on DSQL
+//   {for_key_share} a row lock that keeps others from changing the row's keys, not its other
+//                   columns; the plain row lock on DSQL, nothing on SQLite
 //   {now_us}        the database's clock, as microseconds since 1970: read when it is evaluated on
 //                   PostgreSQL, once per transaction on SQLite and DSQL
 //   {table.x}       the name that was chosen for a table, see table_names.hpp; {index.x.y} for its
@@ -47,7 +49,8 @@ struct Dialect {
 [[nodiscard]] std::string_view fill_hole(Product product, std::string_view hole) noexcept;
 
 [[nodiscard]] constexpr bool is_statement_hole(std::string_view hole) noexcept {
-    return hole == "for_update" || hole == "skip_locked" || hole == "now_us";
+    return hole == "for_update" || hole == "skip_locked" || hole == "for_key_share" ||
+           hole == "now_us";
 }
 
 }  // namespace holdfast::sql

@@ -1,0 +1,99 @@
+#include "core.hpp"
+#include "statements.hpp"
+
+#include <holdfast/lock/key.hpp>
+#include <holdfast/lock/locks.hpp>
+
+namespace holdfast::lock {
+namespace {
+
+constexpr std::chrono::milliseconds purge_after{2'000};
+constexpr std::chrono::milliseconds line_purge_after{60'000};
+constexpr std::size_t list_max = 10'000;
+
+struct NotTheFence {};  // Thrown out of a transaction to undo it.
+
+}  // namespace
+
+std::vector<Listed> Locks::list(const ListFilter& filter, const CallOptions& options) {
+    if (filter.limit == 0 || filter.limit > list_max) {
+        throw LockError(LockCode::invalid_argument, "a page has 1 to 10000 locks");
+    }
+    const sql::Rows rows = core_->read({},
+                                       "LockList",
+                                       options,
+                                       statements::list,
+                                       filter.after,
+                                       filter.prefix,
+                                       static_cast<std::int64_t>(filter.limit),
+                                       filter.dead,
+                                       core_->hooks().tolerance.count());
+    std::vector<Listed> found;
+    for (const sql::Row row : rows) {
+        const auto expires = row.get<std::int64_t>(2);
+        found.push_back({.key = row.get<std::string>(0),
+                         .fence = parse_fence(row.get<std::string>(1)),
+                         .expires_at = server_time(expires),
+                         .acquired_at = server_time(row.get<std::int64_t>(3)),
+                         .live = core_->is_live_at(expires, row.get<std::int64_t>(7)),
+                         .owner = row.get<std::string>(4),
+                         .meta = row.get<std::string>(5),
+                         .group_id = row.get<std::string>(6)});
+    }
+    return found;
+}
+
+bool Locks::force_release(std::string_view key, Fence expected, const CallOptions& options) {
+    const std::string storage = core_->storage_key_of(key);
+    const std::string counter =
+        fence_key("", storage, storage_key_bytes_max(core_->db().dialect().product), 0);
+    try {
+        core_->call({.key = std::string(key)}, options, [&](const sql::TxOptions& tx_options) {
+            core_->db().transact("LockForceRelease", tx_options, [&](sql::Tx& tx) {
+                // The counter first, as whoever takes the lock does.
+                tx.exec(statements::skip_fence.with(core_->tables()), counter);
+                if (tx.count(statements::free_by_fence.with(core_->tables()),
+                             storage,
+                             to_string(expected)) == 0) {
+                    throw NotTheFence{};
+                }
+                const sql::Rows first =
+                    tx.query(statements::first_in_line.with(core_->tables()), storage, "");
+                if (!first.empty()) {
+                    tx.notify(waiters_channel, first[0].get<std::string>(2));
+                }
+            });
+            return true;
+        });
+        return true;
+    } catch (const NotTheFence&) {
+        return false;
+    }
+}
+
+std::int64_t Locks::purge(std::size_t limit, const CallOptions& options) {
+    return core_->call({}, options, [&](const sql::TxOptions& tx) {
+        (void)core_->db().run("LockPurgeLine",
+                              tx,
+                              statements::purge_line.with(core_->tables()),
+                              line_purge_after.count());
+        return core_->forms().purge(tx, purge_after, limit);
+    });
+}
+
+std::int64_t Locks::repair_fences(std::int64_t gap, const CallOptions& options) {
+    if (gap < 0) {
+        throw LockError(LockCode::invalid_argument, "counters are never lowered");
+    }
+    return core_->call({}, options, [&](const sql::TxOptions& tx_options) {
+        return core_->db().transact("LockRepair", tx_options, [&](sql::Tx& tx) {
+            const std::int64_t behind = tx.count(statements::lift_fences.with(core_->tables()));
+            if (gap > 0) {
+                tx.exec(statements::skip_fences.with(core_->tables()), gap);
+            }
+            return behind;
+        });
+    });
+}
+
+}  // namespace holdfast::lock

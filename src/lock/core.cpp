@@ -1,0 +1,284 @@
+#include "core.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <unistd.h>
+
+#include "statements.hpp"
+#include <fmt/core.h>
+
+#include <holdfast/base/log.hpp>
+#include <holdfast/lock/key.hpp>
+
+namespace holdfast::lock {
+namespace {
+
+constexpr std::size_t meta_bytes_max = 4'096;
+constexpr std::chrono::milliseconds cleanup_guard{1'000};  // On top of the tolerance.
+
+std::string host_and_process() {
+    std::array<char, 256> host{};
+    if (gethostname(host.data(), host.size() - 1) != 0) {
+        host[0] = '?';
+    }
+    return fmt::format("{}:{}", host.data(), getpid());
+}
+
+LocksOptions completed(LocksOptions options) {
+    if (options.owner.empty()) {
+        options.owner = host_and_process();
+    }
+    if (options.call_timeout <= std::chrono::milliseconds{0}) {
+        throw LockError(LockCode::invalid_argument, "call_timeout must be positive");
+    }
+    if (options.ttl_limit <= std::chrono::milliseconds{0} || options.ttl_limit > ttl_max) {
+        throw LockError(LockCode::invalid_argument,
+                        "ttl_limit must be positive and at most 365 days");
+    }
+    return options;
+}
+
+Capabilities capabilities_of(const sql::Dialect& dialect) {
+    const bool server = dialect.product != sql::Product::sqlite;
+    return {.backend = sql::to_string(dialect.product),
+            .supports_fencing = true,
+            .time_authority = server ? TimeAuthority::server : TimeAuthority::client};
+}
+
+// Conflicts of one key are short: many quick tries.
+sql::RetryPolicy retry_policy(const sql::Dialect& dialect) {
+    return {.max_retries = dialect.locks_block ? 5 : 10,
+            .base_delay = std::chrono::milliseconds{3},
+            .max_delay = std::chrono::milliseconds{200},
+            .jitter_factor = 1.0};
+}
+
+std::int64_t seconds_of(Steady now) {
+    return std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch()).count();
+}
+
+// True for one caller in each period.
+bool first_in(std::atomic<std::int64_t>& last_s, std::int64_t now_s, std::int64_t period_s) {
+    std::int64_t last = last_s.load();
+    return now_s - last >= period_s && last_s.compare_exchange_strong(last, now_s);
+}
+
+}  // namespace
+
+Steady safe_until(Steady sent, std::chrono::milliseconds ttl) {
+    using std::chrono::milliseconds;
+    const milliseconds drift = std::max(milliseconds{5}, ttl / 1'000);
+    return sent + ttl - std::min(drift, ttl / 2);
+}
+
+Locks::Core::Core(sql::Database& db, LocksOptions options, const Hooks& hooks)
+    : db_(db),
+      options_(completed(std::move(options))),
+      hooks_(hooks),
+      schema_(options_.names),
+      logger_(options_.logger == nullptr ? null_logger() : *options_.logger),
+      clock_(options_.clock == nullptr ? system_clock() : *options_.clock),
+      capabilities_(capabilities_of(db.dialect())),
+      forms_(make_forms(db, tables(), {hooks.tolerance, hooks.reservation})),
+      line_(db, tables(), *forms_, options_.call_timeout),
+      orphans_(*forms_) {
+    if (db.dialect().product == sql::Product::sqlite && !options_.names.schema.empty()) {
+        throw LockError(LockCode::invalid_argument, "a SQLite file has no schemas; leave it empty");
+    }
+    const std::string warning = call({}, {}, [&](const sql::TxOptions& tx) {
+        return forms_->check_durability(tx, options_.accept_lost_commits);
+    });
+    if (!warning.empty()) {
+        logger_.warn("locks on a server that may forget", {{"reason", warning}});
+    }
+    if (Metrics* metrics = options_.metrics) {
+        const auto counter = [&](std::string_view result) {
+            return metrics->counter("holdfast_lock_calls_total",
+                                    "Calls on locks, by what came of them.",
+                                    {{"db", db.name()}, {"result", result}});
+        };
+        granted_ = counter("granted");
+        contended_ = counter("contended");
+        released_ = counter("released");
+        extended_ = counter("extended");
+        lost_ = counter("lost");
+        born_expired_ = counter("born_expired");
+        repeated_ = counter("repeated");
+    }
+}
+
+std::string Locks::Core::storage_key_of(std::string_view key) const {
+    return storage_key(
+        "", normalised_key(key), storage_key_bytes_max(db_.dialect().product), 0);
+}
+
+void Locks::Core::check_ttl(std::chrono::milliseconds ttl) const {
+    if (ttl <= std::chrono::milliseconds{0}) {
+        throw LockError(LockCode::invalid_argument,
+                        "ttlMs must be a positive integer: a lease lasts at least 1 ms");
+    }
+    if (ttl > options_.ttl_limit) {
+        throw LockError(
+            LockCode::invalid_argument,
+            fmt::format("ttlMs exceeds maximum of {} ms", options_.ttl_limit.count()));
+    }
+}
+
+Claim Locks::Core::claim_of(std::string_view key,
+                            std::chrono::milliseconds ttl,
+                            const AcquireOptions& options) const {
+    Claim claim{.key = {},
+                .fence_key = {},
+                .user_key = normalised_key(key),
+                .lock_id = options.lock_id ? *options.lock_id : LockId::fresh(),
+                .ttl = ttl,
+                .owner = options_.owner,
+                .meta = options.meta};
+    check_ttl(ttl);
+    if (options.meta.size() > meta_bytes_max) {
+        throw LockError(LockCode::invalid_argument,
+                        fmt::format("meta exceeds maximum length of {} bytes", meta_bytes_max));
+    }
+    const std::size_t limit = storage_key_bytes_max(db_.dialect().product);
+    claim.key = storage_key("", claim.user_key, limit, 0);
+    claim.fence_key = fence_key("", claim.key, limit, 0);
+    return claim;
+}
+
+bool Locks::Core::is_live_at(std::int64_t expires_ms, std::int64_t now_ms) const {
+    return is_live(server_time(expires_ms), server_time(now_ms), hooks_.tolerance);
+}
+
+std::optional<RawLockInfo> Locks::Core::to_info(const sql::Rows& rows) const {
+    const auto row = rows.single();
+    if (!row) {
+        return std::nullopt;
+    }
+    using Text = std::string;
+    using Maybe = std::optional<std::string>;
+    using Number = std::int64_t;
+    const auto [id, expires, acquired, fence, key, owner, meta, now] =
+        row->as<Text, Number, Number, Text, Text, Maybe, Maybe, Number>();
+    if (!is_live_at(expires, now)) {
+        return std::nullopt;
+    }
+    return RawLockInfo{.info = {.key_hash = hashed_name(key, options_.hash_secret),
+                                .lock_id_hash = hashed_name(id, options_.hash_secret),
+                                .expires_at = server_time(expires),
+                                .acquired_at = server_time(acquired),
+                                .fence = parse_fence(fence)},
+                       .key = key,
+                       .lock_id = LockId::parse(id),
+                       .owner = owner.value_or(""),
+                       .meta = meta.value_or("")};
+}
+
+sql::TxOptions Locks::Core::tx_options(const CallOptions& options) const {
+    return {.deadline = options.deadline.value_or(Deadline::after(options_.call_timeout)),
+            .stop = options.stop,
+            .retry = retry_policy(db_.dialect())};
+}
+
+void Locks::Core::refuse_if_stopped(const CallOptions& options) {
+    if (options.stop.stop_requested()) {
+        throw LockError(LockCode::aborted, "the operation was aborted by its stop token");
+    }
+}
+
+Acquired Locks::Core::acquire(const Claim& claim, const CallOptions& options) {
+    refuse_if_stopped(options);
+    Steady sent = clock_.steady_now();
+    const Claimed claimed = claim_twice(claim, options, sent);
+    if (!claimed.taken) {
+        contended_.add();
+        return Busy{claimed.retry_after};
+    }
+    Grant grant = to_grant(claim, *claimed.taken, sent);
+    refuse_born_expired(std::span(&grant, 1));
+    granted_.add();
+    return grant;
+}
+
+// A lost answer is asked for once more with the same id: if the first try has taken the lock, the
+// second takes it over from itself.
+Claimed Locks::Core::claim_twice(const Claim& claim, const CallOptions& options, Steady& sent) {
+    const LockError::Context context{.key = claim.user_key, .lock_id = claim.lock_id.reveal()};
+    const sql::TxOptions tx = tx_options(options);
+    try {
+        return forms_->claim(tx, claim, options_.herd_filter);
+    } catch (const std::exception&) {
+        const LockError first = to_lock_error(std::current_exception(), context);
+        if (!first.indeterminate()) {
+            throw first;
+        }
+    }
+    repeated_.add();
+    try {
+        sent = clock_.steady_now();
+        return forms_->claim(tx, claim, false);  // The lost try may still hold the filter's lock.
+    } catch (const std::exception&) {
+        orphans_.adopt(claim.lock_id, claim.ttl);
+        LockError second = to_lock_error(std::current_exception(), context);
+        LockError unknown(second.lock_code(), second.what(), Outcome::unknown);
+        unknown.set_context(context);
+        unknown.set_retryable(second.retryable());
+        unknown.set_cause(second.cause());
+        throw unknown;
+    }
+}
+
+Grant Locks::Core::to_grant(const Claim& claim, const Claimed::Taken& taken, Steady sent) {
+    warn_of_overflow(claim, taken.fence);
+    return {.lock_id = claim.lock_id,
+            .fence = taken.fence,
+            .expires_at = taken.expires_at,
+            .safe_until = safe_until(sent, claim.ttl)};
+}
+
+void Locks::Core::refuse_born_expired(std::span<const Grant> grants) {
+    const bool over = std::ranges::any_of(
+        grants, [now = clock_.steady_now()](const Grant& grant) { return now >= grant.safe_until; });
+    if (!over || !hooks_.refuse_born_expired) {
+        return;
+    }
+    born_expired_.add();
+    for (const Grant& grant : grants) {
+        orphans_.adopt(grant.lock_id, time_tolerance);
+    }
+    throw LockError(LockCode::network_timeout,
+                    "the lease was over before its answer arrived; use a longer ttl");
+}
+
+void Locks::Core::warn_of_overflow(const Claim& claim, Fence fence) {
+    constexpr std::int64_t warnings_period_s = 60;
+    if (value_of(fence) > static_cast<std::uint64_t>(fence_warn) &&
+        first_in(warned_at_s_, seconds_of(clock_.steady_now()), warnings_period_s)) {
+        logger_.warn("a fence approaches its end",
+                     {{"fence", to_string(fence)},
+                      {"maximum", format_fence(fence_max)},
+                      {"key_hash", hashed_name(claim.user_key, options_.hash_secret)}});
+    }
+}
+
+// After the answer is fixed; whatever happens here changes nothing for the caller.
+void Locks::Core::clean_up(const std::string& storage_key,
+                           std::int64_t expires_ms,
+                           std::int64_t now_ms) {
+    const std::chrono::milliseconds dead_for = hooks_.tolerance + cleanup_guard;
+    if (!options_.cleanup_in_is_locked || now_ms - expires_ms <= dead_for.count() ||
+        !first_in(cleaned_at_s_, seconds_of(clock_.steady_now()), 1)) {
+        return;
+    }
+    try {
+        (void)db_.run("LockCleanUp",
+                      tx_options({}),
+                      statements::remove_dead.with(tables()),
+                      storage_key,
+                      dead_for.count());
+    } catch (const std::exception&) {
+        return;  // The purge will find it.
+    }
+}
+
+}  // namespace holdfast::lock

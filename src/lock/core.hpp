@@ -1,0 +1,111 @@
+// What the parts of Locks share: settings, checks, and the way a call is made and its failure told.
+#pragma once
+
+#include <atomic>
+#include <limits>
+#include <mutex>
+#include <thread>
+
+#include "forms.hpp"
+#include "hooks.hpp"
+#include "orphans.hpp"
+#include "waiting_line.hpp"
+
+#include <holdfast/base/metrics.hpp>
+
+namespace holdfast::lock {
+
+// Never later than the true expiry, whatever the two clocks say: the database read its clock after
+// `sent`. The margin is for clocks that run at different speeds.
+[[nodiscard]] Steady safe_until(Steady sent, std::chrono::milliseconds ttl);
+
+class Locks::Core {
+public:
+    Core(sql::Database& db, LocksOptions options, const Hooks& hooks);
+
+    [[nodiscard]] sql::Database& db() noexcept { return db_; }
+    [[nodiscard]] const sql::TableNames& tables() const noexcept { return schema_.tables(); }
+    [[nodiscard]] const LocksOptions& options() const noexcept { return options_; }
+    [[nodiscard]] const Hooks& hooks() const noexcept { return hooks_; }
+    [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
+    [[nodiscard]] const Capabilities& capabilities() const noexcept { return capabilities_; }
+    [[nodiscard]] Forms& forms() noexcept { return *forms_; }
+    [[nodiscard]] WaitingLine& line() noexcept { return line_; }
+
+    [[nodiscard]] std::string storage_key_of(std::string_view key) const;
+    void check_ttl(std::chrono::milliseconds ttl) const;
+    [[nodiscard]] Claim claim_of(std::string_view key,
+                                 std::chrono::milliseconds ttl,
+                                 const AcquireOptions& options) const;
+    [[nodiscard]] bool is_live_at(std::int64_t expires_ms, std::int64_t now_ms) const;
+    [[nodiscard]] std::optional<RawLockInfo> to_info(const sql::Rows& rows) const;
+
+    [[nodiscard]] Acquired acquire(const Claim& claim, const CallOptions& options);
+    // A grant whose lease is over when its answer arrives is of no use, and must not stay behind.
+    void refuse_born_expired(std::span<const Grant> grants);
+    [[nodiscard]] Grant to_grant(const Claim& claim, const Claimed::Taken& taken, Steady sent);
+    void clean_up(const std::string& storage_key, std::int64_t expires_ms, std::int64_t now_ms);
+
+    void count_release(bool ok) const { (ok ? released_ : lost_).add(); }
+    void count_extend(bool ok) const { (ok ? extended_ : lost_).add(); }
+
+    [[nodiscard]] sql::TxOptions tx_options(const CallOptions& options) const;
+
+    // Makes a call and tells its failure as LockError. Arguments have been checked before.
+    template <class Work>
+    auto call(const LockError::Context& context, const CallOptions& options, Work&& work)
+        -> decltype(work(sql::TxOptions{})) {
+        refuse_if_stopped(options);
+        try {
+            sql::TxOptions tx = tx_options(options);
+            tx.urgent = true;
+            return work(tx);
+        } catch (const std::exception&) {
+            throw to_lock_error(std::current_exception(), context);
+        }
+    }
+
+    template <class... A>
+    sql::Rows read(const LockError::Context& context,
+                   std::string_view operation,
+                   const CallOptions& options,
+                   const sql::Statement& statement,
+                   const A&... args) {
+        sql::Rows rows = call(context, options, [&](sql::TxOptions tx) {
+            tx.read_only = true;
+            tx.urgent = false;
+            return db_.run(operation, tx, statement.with(tables()), args...).rows;
+        });
+        refuse_if_stopped(options);
+        return rows;
+    }
+
+    static void refuse_if_stopped(const CallOptions& options);
+
+private:
+    Claimed claim_twice(const Claim& claim, const CallOptions& options, Steady& sent);
+    void warn_of_overflow(const Claim& claim, Fence fence);
+
+    sql::Database& db_;
+    LocksOptions options_;
+    Hooks hooks_;
+    Schema schema_;
+    Logger& logger_;
+    const Clock& clock_;
+    Capabilities capabilities_;
+    std::unique_ptr<Forms> forms_;
+    WaitingLine line_;
+    Orphans orphans_;
+
+    std::atomic<std::int64_t> warned_at_s_{std::numeric_limits<std::int64_t>::min() / 2};
+    std::atomic<std::int64_t> cleaned_at_s_{std::numeric_limits<std::int64_t>::min() / 2};
+    Counter granted_;
+    Counter contended_;
+    Counter released_;
+    Counter extended_;
+    Counter lost_;
+    Counter born_expired_;
+    Counter repeated_;
+};
+
+}  // namespace holdfast::lock

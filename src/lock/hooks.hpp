@@ -1,0 +1,18 @@
+// What tests may change, and nobody else.
+#pragma once
+
+#include <chrono>
+
+#include <holdfast/lock/locks.hpp>
+
+namespace holdfast::lock {
+
+struct Locks::Hooks {
+    std::chrono::milliseconds tolerance = time_tolerance;
+    // A grant whose lease is over when its answer arrives is given back and not handed out.
+    bool refuse_born_expired = true;
+    // How long a key is kept for the first in line.
+    std::chrono::milliseconds reservation{250};
+};
+
+}  // namespace holdfast::lock

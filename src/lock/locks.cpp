@@ -1,0 +1,161 @@
+#include <holdfast/lock/locks.hpp>
+
+
+
+#include "core.hpp"
+#include "statements.hpp"
+#include <fmt/core.h>
+
+#include <holdfast/lock/key.hpp>
+
+namespace holdfast::lock {
+
+std::span<const sql::MigrationFile> schema_files();  // Made from schema/*.sql.
+
+namespace {
+
+// The name of a schema part has room for 100 bytes.
+constexpr std::size_t part_name_bytes_max = 90;
+
+sql::TableNames table_names(const Names& names) {
+    sql::check_table_name("the name of the locks' table", names.locks);
+    sql::check_table_name("the name of the fences' table", names.fences);
+    if (names.schema.size() + names.locks.size() > part_name_bytes_max) {
+        throw InvalidArgument("the names of schema and table are too long together");
+    }
+    return {names.schema,
+            {{"locks", names.locks},
+             {"fences", names.fences},
+             {"waiters", names.locks + "_waiters"},
+             {"permits", names.locks + "_permits"},
+             {"resources", names.locks + "_resources"}}};
+}
+
+std::string part_name(const Names& names) {
+    if (names.schema.empty() && names.locks == Names{}.locks) {
+        return "lock";
+    }
+    return fmt::format("lock:{}{}{}", names.schema, names.schema.empty() ? "" : ".", names.locks);
+}
+
+}  // namespace
+
+Schema::Schema(const Names& names) : tables_(table_names(names)), part_name_(part_name(names)) {}
+
+sql::SchemaPart Schema::part() const noexcept {
+    return {.name = part_name_, .files = schema_files(), .oldest = 1, .names = &tables_};
+}
+
+sql::SchemaPart schema_part() {
+    static const Schema schema;
+    return schema.part();
+}
+
+Locks::Locks(sql::Database& db, LocksOptions options) : Locks(db, std::move(options), Hooks{}) {}
+
+Locks::Locks(sql::Database& db, LocksOptions options, const Hooks& hooks)
+    : core_(std::make_unique<Core>(db, std::move(options), hooks)) {}
+
+Locks::~Locks() = default;
+
+Acquired Locks::acquire(std::string_view key,
+                        std::chrono::milliseconds ttl,
+                        const AcquireOptions& options) {
+    return core_->acquire(core_->claim_of(key, ttl, options), {options.stop, options.deadline});
+}
+
+Released Locks::release(const LockId& lock_id, const CallOptions& options) {
+    const Freed freed = core_->call({.lock_id = lock_id.reveal()}, options, [&](const auto& tx) {
+        return core_->forms().free(tx, lock_id);
+    });
+    core_->count_release(freed.ok);
+    return {.ok = freed.ok, .why = freed.why};
+}
+
+Extended Locks::extend(const LockId& lock_id,
+                       std::chrono::milliseconds ttl,
+                       const CallOptions& options,
+                       ExtendMode mode) {
+    core_->check_ttl(ttl);
+    const Steady sent = core_->clock().steady_now();
+    const Prolonged prolonged =
+        core_->call({.lock_id = lock_id.reveal()}, options, [&](const auto& tx) {
+            return core_->forms().prolong(tx, lock_id, ttl, mode);
+        });
+    core_->count_extend(prolonged.expires_at.has_value());
+    if (!prolonged.expires_at) {
+        return {.why = prolonged.why};
+    }
+    return {.ok = true,
+            .expires_at = *prolonged.expires_at,
+            .safe_until = safe_until(sent, ttl)};
+}
+
+bool Locks::is_locked(std::string_view key, const CallOptions& options) {
+    const std::string storage = core_->storage_key_of(key);
+    const sql::Rows rows = core_->read(
+        {.key = std::string(key)}, "LockIsLocked", options, statements::expiry, storage);
+    const auto row = rows.single();
+    if (!row) {
+        return false;
+    }
+    const auto [expires, now] = row->as<std::int64_t, std::int64_t>();
+    const bool live = core_->is_live_at(expires, now);
+    if (!live) {
+        core_->clean_up(storage, expires, now);
+    }
+    return live;
+}
+
+std::optional<RawLockInfo> Locks::find_raw(std::string_view key, const CallOptions& options) {
+    const std::string storage = core_->storage_key_of(key);
+    return core_->to_info(core_->read(
+        {.key = std::string(key)}, "LockFind", options, statements::find, storage));
+}
+
+std::optional<RawLockInfo> Locks::find_raw_by_id(const LockId& lock_id,
+                                                 const CallOptions& options) {
+    std::optional<RawLockInfo> found = core_->to_info(core_->read({.lock_id = lock_id.reveal()},
+                                                                  "LockFindById",
+                                                                  options,
+                                                                  statements::find_by_id,
+                                                                  lock_id.reveal()));
+    if (found && found->lock_id != lock_id) {
+        return std::nullopt;
+    }
+    return found;
+}
+
+std::optional<LockInfo> Locks::find(std::string_view key, const CallOptions& options) {
+    const auto found = find_raw(key, options);
+    return found ? std::optional(found->info) : std::nullopt;
+}
+
+std::optional<LockInfo> Locks::find_by_id(const LockId& lock_id, const CallOptions& options) {
+    const auto found = find_raw_by_id(lock_id, options);
+    return found ? std::optional(found->info) : std::nullopt;
+}
+
+std::unique_ptr<Place> Locks::line_up(std::string_view key,
+                                      const LockId& lock_id,
+                                      Deadline patience) {
+    return core_->line().line_up(core_->storage_key_of(key), lock_id, patience);
+}
+
+const Capabilities& Locks::capabilities() const noexcept {
+    return core_->capabilities();
+}
+
+sql::Database& Locks::database() noexcept {
+    return core_->db();
+}
+
+const sql::TableNames& Locks::tables() const noexcept {
+    return core_->tables();
+}
+
+const LocksOptions& Locks::options() const noexcept {
+    return core_->options();
+}
+
+}  // namespace holdfast::lock

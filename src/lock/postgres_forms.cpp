@@ -1,0 +1,164 @@
+#include "forms.hpp"
+
+#include "statements.hpp"
+
+#include <holdfast/lock/error.hpp>
+
+namespace holdfast::lock {
+namespace {
+
+class PostgresForms final : public Forms {
+public:
+    PostgresForms(sql::Database& db, const sql::TableNames& tables, FormSettings settings)
+        : db_(db), tables_(tables), settings_(settings) {}
+
+    std::string check_durability(const sql::TxOptions& options, bool accept_lost_commits) override {
+        const sql::Rows rows = db_.run("LockCheck", options, statements::durability).rows;
+        const auto [commits, fsync] = rows[0].as<std::string, std::string>();
+        if (commits == "off" && !accept_lost_commits) {
+            throw LockError(LockCode::invalid_argument,
+                            "the server runs with synchronous_commit = off: after a crash it can "
+                            "give one fence to two holders; set it to on (or local), or accept "
+                            "that by accept_lost_commits");
+        }
+        return commits == "off" || fsync == "off"
+                   ? "the server may forget commits in a crash: fences are not safe there"
+                   : "";
+    }
+
+    Claimed claim(const sql::TxOptions& options, const Claim& claim, bool filter) override {
+        return decode(db_.run("LockAcquire",
+                              options,
+                              statements::take_at_once.with(tables_),
+                              claim.key,
+                              claim.fence_key,
+                              claim.user_key,
+                              claim.lock_id.reveal(),
+                              claim.ttl.count(),
+                              settings_.tolerance.count(),
+                              filter,
+                              claim.owner,
+                              claim.meta,
+                              claim.group_id)
+                          .rows);
+    }
+
+    std::vector<Claimed> claim_all(const sql::TxOptions& options,
+                                   std::span<const Claim> claims) override {
+        try {
+            return db_.transact("LockAcquireAll", options, [&](sql::Tx& tx) {
+                return claim_in(tx, claims);
+            });
+        } catch (const Refused& refused) {
+            return {refused.claimed};
+        }
+    }
+
+    Freed free(const sql::TxOptions& options, const LockId& lock_id) override {
+        const sql::Rows rows = db_.run("LockRelease",
+                                       options,
+                                       statements::free_at_once.with(tables_),
+                                       lock_id.reveal(),
+                                       settings_.tolerance.count(),
+                                       settings_.reservation.count(),
+                                       waiters_channel)
+                                   .rows;
+        const bool ok = rows[0].get<std::int64_t>(0) > 0;
+        if (ok) {
+            return {.ok = true};
+        }
+        return {.ok = false, .why = why_missing(rows[0].get<std::optional<std::int64_t>>(1))};
+    }
+
+    Prolonged prolong(const sql::TxOptions& options,
+                      const LockId& lock_id,
+                      std::chrono::milliseconds ttl,
+                      ExtendMode mode) override {
+        const sql::Rows rows = db_.run("LockExtend",
+                                       options,
+                                       statements::prolong_at_once.with(tables_),
+                                       lock_id.reveal(),
+                                       settings_.tolerance.count(),
+                                       ttl.count(),
+                                       mode == ExtendMode::at_least)
+                                   .rows;
+        if (const auto expires = rows[0].get<std::optional<std::int64_t>>(0)) {
+            return {.expires_at = server_time(*expires)};
+        }
+        return {.why = why_missing(rows[0].get<std::optional<std::int64_t>>(1))};
+    }
+
+    std::int64_t purge(const sql::TxOptions& options,
+                       std::chrono::milliseconds dead_for,
+                       std::size_t limit) override {
+        return db_
+            .run("LockPurge",
+                 options,
+                 statements::purge_skipping.with(tables_),
+                 dead_for.count(),
+                 static_cast<std::int64_t>(limit))
+            .changed;
+    }
+
+private:
+    // In the order of their keys, as everybody does it, so that two of them cannot wait for each
+    // other; all sent together. No filter: its lock would stay taken to the end of the transaction.
+    std::vector<Claimed> claim_in(sql::Tx& tx, std::span<const Claim> claims) {
+        std::vector<sql::Answer> answers;
+        answers.reserve(claims.size());
+        for (const Claim& claim : claims) {
+            answers.push_back(tx.ask(statements::take_at_once.with(tables_),
+                                     claim.key,
+                                     claim.fence_key,
+                                     claim.user_key,
+                                     claim.lock_id.reveal(),
+                                     claim.ttl.count(),
+                                     settings_.tolerance.count(),
+                                     false,
+                                     claim.owner,
+                                     claim.meta,
+                                     claim.group_id));
+        }
+        std::vector<Claimed> all;
+        for (sql::Answer& answer : answers) {
+            all.push_back(decode(answer.rows()));
+            if (!all.back().taken) {
+                throw Refused{all.back()};
+            }
+        }
+        return all;
+    }
+
+    [[nodiscard]] Claimed decode(const sql::Rows& rows) const {
+        using Number = std::optional<std::int64_t>;
+        const auto [expires, fence, held_until, counter, now] =
+            rows[0].as<Number, std::optional<std::string>, Number, Number, std::int64_t>();
+        if (expires && fence) {
+            return {.taken = Claimed::Taken{server_time(*expires), parse_fence(*fence)}};
+        }
+        const bool held = held_until && is_live(server_time(*held_until),
+                                                server_time(now),
+                                                settings_.tolerance);
+        if (!held && counter.value_or(0) >= fence_max) {
+            throw_overflow();
+        }
+        if (!held) {
+            return {};  // Somebody else is deciding about it at this moment.
+        }
+        return {.retry_after = until_free(*held_until, now, settings_.tolerance)};
+    }
+
+    sql::Database& db_;
+    const sql::TableNames& tables_;
+    FormSettings settings_;
+};
+
+}  // namespace
+
+std::unique_ptr<Forms> make_postgres_forms(sql::Database& db,
+                                           const sql::TableNames& tables,
+                                           FormSettings settings) {
+    return std::make_unique<PostgresForms>(db, tables, settings);
+}
+
+}  // namespace holdfast::lock

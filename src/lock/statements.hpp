@@ -1,0 +1,288 @@
+// The statements of this floor.
+//
+// Times are milliseconds of the database's clock. `tolerance` is the last condition's parameter
+// everywhere: a row is live while expires_at_ms > now - tolerance. A fence of 15 zeros marks a row
+// that nobody holds: it keeps the key free for the first in line.
+#pragma once
+
+#include <holdfast/sql/statement.hpp>
+
+namespace holdfast::lock::statements {
+
+using sql::Statement;
+
+// ---- PostgreSQL: one statement for each operation ---------------------------------------------
+
+// $1 key, $2 fence key, $3 user key, $4 lock id, $5 ttl, $6 tolerance, $7 herd filter, $8 owner,
+// $9 meta, $10 group id. Always one row.
+//
+// `f` is the gate: whoever passes the probe queues on the counter's row and holds it to the end. The
+// clock is read after that, because `n` depends on `f`'s row. `l` decides: its condition is tested
+// on the newest version of the row, whatever happened since the statement began. The last columns
+// come from before the statement: hints.
+inline constexpr Statement take_at_once{"lock.take_at_once", R"(
+WITH f AS (
+    INSERT INTO {table.fences} AS c (fence_key, fence, key_debug)
+    SELECT $2, 1, $3
+    WHERE CASE WHEN EXISTS (SELECT 1 FROM {table.locks} h
+                            WHERE h.key = $1 AND h.lock_id <> $4
+                              AND h.expires_at_ms > {now_us} / 1000 - $6) THEN false
+               WHEN $7 THEN pg_try_advisory_xact_lock(hashtextextended($1, 5208209750384650315))
+               ELSE true END
+    ON CONFLICT (fence_key) DO UPDATE SET fence = c.fence + 1 WHERE c.fence < 900000000000000
+    RETURNING c.fence),
+l AS (
+    INSERT INTO {table.locks} AS t
+        (key, lock_id, expires_at_ms, acquired_at_ms, fence, user_key, owner, meta, group_id)
+    SELECT $1, $4, n.ms + $5, n.ms, lpad(CAST(f.fence AS text), 15, '0'), $3, $8, $9, $10
+    FROM f CROSS JOIN LATERAL (SELECT {now_us} / 1000 AS ms WHERE f.fence IS NOT NULL) n
+    ON CONFLICT (key) DO UPDATE
+    SET lock_id = excluded.lock_id, expires_at_ms = excluded.expires_at_ms,
+        acquired_at_ms = excluded.acquired_at_ms, fence = excluded.fence,
+        user_key = excluded.user_key, owner = excluded.owner, meta = excluded.meta,
+        group_id = excluded.group_id
+    WHERE t.expires_at_ms <= excluded.acquired_at_ms - $6 OR t.lock_id = excluded.lock_id
+    RETURNING t.expires_at_ms, t.fence)
+SELECT l.expires_at_ms, l.fence,
+       (SELECT max(expires_at_ms) FROM {table.locks} WHERE key = $1),
+       (SELECT fence FROM {table.fences} WHERE fence_key = $2),
+       {now_us} / 1000
+FROM (SELECT 1) one LEFT JOIN l ON true
+)"};
+
+// $1 lock id, $2 tolerance, $3 how long the key stays free for the first in line, $4 channel.
+// How many were freed, and the row's expiry before the statement. The commit need not be flushed:
+// to lose it leaves the lock held until it expires.
+inline constexpr Statement free_at_once{"lock.free_at_once", R"(
+WITH w AS (
+    SELECT q.key, q.since_us, q.lock_id, q.waiter FROM {table.waiters} q
+    WHERE q.key = (SELECT key FROM {table.locks} WHERE lock_id = $1)
+      AND q.until_ms > {now_us} / 1000 AND q.lock_id <> $1
+    ORDER BY q.since_us, q.lock_id LIMIT 1),
+r AS (
+    UPDATE {table.locks} AS t
+    SET lock_id = w.lock_id, fence = '000000000000000',
+        expires_at_ms = {now_us} / 1000 - $2 + $3, owner = NULL, meta = NULL, group_id = NULL
+    FROM w
+    WHERE t.lock_id = $1 AND t.expires_at_ms > {now_us} / 1000 - $2
+    RETURNING pg_notify($4, w.waiter)),
+d AS (
+    DELETE FROM {table.locks}
+    WHERE lock_id = $1 AND expires_at_ms > {now_us} / 1000 - $2 AND NOT EXISTS (SELECT 1 FROM w)
+    RETURNING 1),
+p AS (
+    DELETE FROM {table.waiters} AS q USING w
+    WHERE q.key = w.key AND q.since_us = w.since_us AND q.lock_id = w.lock_id
+      AND EXISTS (SELECT 1 FROM r)
+    RETURNING 1)
+SELECT (SELECT count(*) FROM r) + (SELECT count(*) FROM d),
+       (SELECT expires_at_ms FROM {table.locks} WHERE lock_id = $1),
+       {now_us} / 1000,
+       set_config('synchronous_commit', 'off', true)
+)"};
+
+// $1 lock id, $2 tolerance, $3 ttl, $4 whether a longer lease stays. The clock stands in the
+// condition, so that it is read again if the statement had to wait for the row.
+inline constexpr Statement prolong_at_once{"lock.prolong_at_once", R"(
+WITH u AS (
+    UPDATE {table.locks}
+    SET expires_at_ms = CASE WHEN $4 THEN greatest(expires_at_ms, {now_us} / 1000 + $3)
+                             ELSE {now_us} / 1000 + $3 END
+    WHERE lock_id = $1 AND expires_at_ms > {now_us} / 1000 - $2 AND fence > '000000000000000'
+    RETURNING expires_at_ms)
+SELECT (SELECT expires_at_ms FROM u), (SELECT expires_at_ms FROM {table.locks} WHERE lock_id = $1),
+       {now_us} / 1000
+)"};
+
+// Two who purge never wait for each other, nor for somebody who has asserted a dead lock.
+inline constexpr Statement purge_skipping{"lock.purge_skipping", R"(
+DELETE FROM {table.locks}
+WHERE key IN (SELECT key FROM {table.locks} WHERE expires_at_ms < {now_us} / 1000 - $1
+              ORDER BY expires_at_ms LIMIT $2 FOR UPDATE SKIP LOCKED)
+  AND expires_at_ms < {now_us} / 1000 - $1
+)"};
+
+inline constexpr Statement durability{"lock.durability", R"(
+SELECT current_setting('synchronous_commit'), current_setting('fsync')
+)"};
+
+// ---- Everywhere else: a few statements in one transaction, with one reading of the clock --------
+
+// $1 key, $2 lock id, $3 tolerance: the expiry of somebody else's live lock.
+inline constexpr Statement live_rival{"lock.live_rival", R"(
+SELECT expires_at_ms, {now_us} / 1000 FROM {table.locks}
+WHERE key = $1 AND lock_id <> $2 AND expires_at_ms > {now_us} / 1000 - $3
+)"};
+// $1 fence key, $2 user key, $3 key, $4 lock id, $5 tolerance.
+inline constexpr Statement count_up{"lock.count_up", R"(
+INSERT INTO {table.fences} AS c (fence_key, fence, key_debug)
+SELECT $1, 1, $2
+WHERE NOT EXISTS (SELECT 1 FROM {table.locks} h WHERE h.key = $3 AND h.lock_id <> $4
+                  AND h.expires_at_ms > {now_us} / 1000 - $5)
+ON CONFLICT (fence_key) DO UPDATE SET fence = c.fence + 1
+)"};
+// $1 key, $2 fence key, $3 user key, $4 lock id, $5 ttl, $6 tolerance, $7 owner, $8 meta, $9 group.
+inline constexpr Statement take{"lock.take", R"(
+INSERT INTO {table.locks} AS t
+    (key, lock_id, expires_at_ms, acquired_at_ms, fence, user_key, owner, meta, group_id)
+SELECT $1, $4, {now_us} / 1000 + $5, {now_us} / 1000,
+       substr(CAST(1000000000000000 + f.fence AS text), 2), $3, $7, $8, $9
+FROM {table.fences} f WHERE f.fence_key = $2
+ON CONFLICT (key) DO UPDATE
+SET lock_id = excluded.lock_id, expires_at_ms = excluded.expires_at_ms,
+    acquired_at_ms = excluded.acquired_at_ms, fence = excluded.fence,
+    user_key = excluded.user_key, owner = excluded.owner, meta = excluded.meta,
+    group_id = excluded.group_id
+WHERE t.expires_at_ms <= excluded.acquired_at_ms - $6 OR t.lock_id = excluded.lock_id
+)"};
+inline constexpr Statement holder{"lock.holder", R"(
+SELECT lock_id, expires_at_ms, fence, {now_us} / 1000 FROM {table.locks} WHERE key = $1
+)"};
+inline constexpr Statement by_id{"lock.by_id", R"(
+SELECT key, expires_at_ms, {now_us} / 1000 FROM {table.locks} WHERE lock_id = $1
+)"};
+inline constexpr Statement first_in_line{"lock.first_in_line", R"(
+SELECT since_us, lock_id, waiter FROM {table.waiters}
+WHERE key = $1 AND until_ms > {now_us} / 1000 AND lock_id <> $2
+ORDER BY since_us, lock_id LIMIT 1
+)"};
+// $1 lock id, $2 the waiter's, $3 tolerance, $4 how long.
+inline constexpr Statement reserve{"lock.reserve", R"(
+UPDATE {table.locks}
+SET lock_id = $2, fence = '000000000000000', expires_at_ms = {now_us} / 1000 - $3 + $4,
+    owner = NULL, meta = NULL, group_id = NULL
+WHERE lock_id = $1 AND expires_at_ms > {now_us} / 1000 - $3
+)"};
+inline constexpr Statement free{"lock.free", R"(
+DELETE FROM {table.locks} WHERE lock_id = $1 AND expires_at_ms > {now_us} / 1000 - $2
+)"};
+// $1 lock id, $2 tolerance, $3 ttl, $4 whether a longer lease stays.
+inline constexpr Statement prolong{"lock.prolong", R"(
+UPDATE {table.locks}
+SET expires_at_ms = CASE WHEN $4 AND expires_at_ms > {now_us} / 1000 + $3 THEN expires_at_ms
+                         ELSE {now_us} / 1000 + $3 END
+WHERE lock_id = $1 AND expires_at_ms > {now_us} / 1000 - $2 AND fence > '000000000000000'
+RETURNING expires_at_ms
+)"};
+inline constexpr Statement purge{"lock.purge", R"(
+DELETE FROM {table.locks}
+WHERE key IN (SELECT key FROM {table.locks} WHERE expires_at_ms < {now_us} / 1000 - $1
+              ORDER BY expires_at_ms LIMIT $2)
+  AND expires_at_ms < {now_us} / 1000 - $1
+)"};
+
+// ---- The line ---------------------------------------------------------------------------------
+
+// $1 key, $2 lock id, $3 waiter, $4 patience.
+inline constexpr Statement join_line{"lock.join_line", R"(
+INSERT INTO {table.waiters} (key, since_us, lock_id, waiter, until_ms)
+VALUES ($1, {now_us}, $2, $3, {now_us} / 1000 + $4)
+)"};
+inline constexpr Statement stands_in_line{"lock.stands_in_line", R"(
+SELECT 1 FROM {table.waiters} WHERE key = $1 AND lock_id = $2
+)"};
+inline constexpr Statement leave_line{"lock.leave_line", R"(
+DELETE FROM {table.waiters} WHERE key = $1 AND lock_id = $2
+)"};
+inline constexpr Statement purge_line{"lock.purge_line", R"(
+DELETE FROM {table.waiters} WHERE until_ms < {now_us} / 1000 - $1
+)"};
+
+// ---- Reading and administration -----------------------------------------------------------------
+
+inline constexpr Statement expiry{"lock.expiry", R"(
+SELECT expires_at_ms, {now_us} / 1000 FROM {table.locks} WHERE key = $1
+)"};
+inline constexpr Statement remove_dead{"lock.remove_dead", R"(
+DELETE FROM {table.locks} WHERE key = $1 AND expires_at_ms < {now_us} / 1000 - $2
+)"};
+inline constexpr Statement find{"lock.find", R"(
+SELECT lock_id, expires_at_ms, acquired_at_ms, fence, user_key, owner, meta, {now_us} / 1000
+FROM {table.locks} WHERE key = $1 AND fence > '000000000000000'
+)"};
+inline constexpr Statement find_by_id{"lock.find_by_id", R"(
+SELECT lock_id, expires_at_ms, acquired_at_ms, fence, user_key, owner, meta, {now_us} / 1000
+FROM {table.locks} WHERE lock_id = $1 AND fence > '000000000000000'
+)"};
+// $1 after, $2 prefix, $3 limit, $4 whether dead ones count, $5 tolerance.
+inline constexpr Statement list{"lock.list", R"(
+SELECT user_key, fence, expires_at_ms, acquired_at_ms,
+       coalesce(owner, ''), coalesce(meta, ''), coalesce(group_id, ''), {now_us} / 1000
+FROM {table.locks}
+WHERE key > $1 AND key >= $2 AND substr(key, 1, length($2)) = $2 AND fence > '000000000000000'
+  AND ($4 OR expires_at_ms > {now_us} / 1000 - $5)
+ORDER BY key LIMIT $3
+)"};
+inline constexpr Statement skip_fence{"lock.skip_fence", R"(
+UPDATE {table.fences} SET fence = fence + 1 WHERE fence_key = $1
+)"};
+inline constexpr Statement free_by_fence{"lock.free_by_fence", R"(
+DELETE FROM {table.locks} WHERE key = $1 AND fence = $2
+)"};
+// After a restore, a counter may be behind the fence that its lock shows.
+inline constexpr Statement lift_fences{"lock.lift_fences", R"(
+UPDATE {table.fences}
+SET fence = (SELECT CAST(l.fence AS bigint) FROM {table.locks} l
+             WHERE 'fence:' || l.key = {table.fences}.fence_key)
+WHERE EXISTS (SELECT 1 FROM {table.locks} l WHERE 'fence:' || l.key = {table.fences}.fence_key
+              AND CAST(l.fence AS bigint) > {table.fences}.fence)
+)"};
+inline constexpr Statement skip_fences{"lock.skip_fences", R"(
+UPDATE {table.fences} SET fence = fence + $1
+)"};
+
+// ---- In other people's transactions -------------------------------------------------------------
+
+// $1 key, $2 lock id. What follows in the same transaction commits only while the lock is held:
+// whoever would take it over waits for this row, or conflicts with it.
+inline constexpr Statement assert_held{"lock.assert_held", R"(
+SELECT fence FROM {table.locks}
+WHERE key = $1 AND lock_id = $2 AND expires_at_ms > {now_us} / 1000
+  AND fence > '000000000000000' {for_key_share}
+)"};
+// $1 resource, $2 fence. Changes one row if no newer fence has been seen.
+inline constexpr Statement accept_fence{"lock.accept_fence", R"(
+INSERT INTO {table.resources} AS r (resource, last_fence) VALUES ($1, $2)
+ON CONFLICT (resource) DO UPDATE SET last_fence = excluded.last_fence
+WHERE r.last_fence <= excluded.last_fence
+)"};
+
+// ---- Semaphores -----------------------------------------------------------------------------------
+
+inline constexpr Statement permits_of{"lock.permits_of", R"(
+SELECT slot, permit_id, expires_at_ms, permits, {now_us} / 1000 FROM {table.permits}
+WHERE key = $1 ORDER BY slot
+)"};
+// $1 fence key, $2 user key. Everybody who takes a permit of the key queues on this row.
+inline constexpr Statement next_permit_fence{"lock.next_permit_fence", R"(
+INSERT INTO {table.fences} AS c (fence_key, fence, key_debug) VALUES ($1, 1, $2)
+ON CONFLICT (fence_key) DO UPDATE SET fence = c.fence + 1
+RETURNING fence
+)"};
+// $1 key, $2 slot, $3 permit id, $4 ttl, $5 fence, $6 permits, $7 owner.
+inline constexpr Statement take_permit{"lock.take_permit", R"(
+INSERT INTO {table.permits}
+    (key, slot, permit_id, expires_at_ms, acquired_at_ms, fence, permits, owner)
+VALUES ($1, $2, $3, {now_us} / 1000 + $4, {now_us} / 1000, $5, $6, $7)
+ON CONFLICT (key, slot) DO UPDATE
+SET permit_id = excluded.permit_id, expires_at_ms = excluded.expires_at_ms,
+    acquired_at_ms = excluded.acquired_at_ms, fence = excluded.fence,
+    permits = excluded.permits, owner = excluded.owner
+RETURNING expires_at_ms
+)"};
+inline constexpr Statement prolong_permit{"lock.prolong_permit", R"(
+UPDATE {table.permits} SET expires_at_ms = {now_us} / 1000 + $3
+WHERE permit_id = $1 AND expires_at_ms > {now_us} / 1000 - $2
+RETURNING expires_at_ms
+)"};
+inline constexpr Statement free_permit{"lock.free_permit", R"(
+DELETE FROM {table.permits} WHERE permit_id = $1 AND expires_at_ms > {now_us} / 1000 - $2
+)"};
+
+}  // namespace holdfast::lock::statements
+
+namespace holdfast::lock {
+
+[[nodiscard]] const sql::Catalogue& catalogue() noexcept;
+
+}  // namespace holdfast::lock

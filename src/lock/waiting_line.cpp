@@ -1,0 +1,185 @@
+#include "waiting_line.hpp"
+
+#include <algorithm>
+
+#include "statements.hpp"
+
+#include <holdfast/base/error.hpp>
+#include <holdfast/base/uuid.hpp>
+#include <holdfast/lock/error.hpp>
+
+namespace holdfast::lock {
+namespace {
+
+// Without a look for oneself: where the database calls across processes, and where it does not.
+constexpr std::chrono::milliseconds sleep_when_called{1'000};
+constexpr std::chrono::milliseconds sleep_when_not{20};
+
+}  // namespace
+
+// One who waits. What `call` and `look` change is guarded by the line's mutex.
+class WaitingLine::Standing final : public Place {
+public:
+    Standing(WaitingLine& line, std::string key, const LockId& lock_id, Deadline patience)
+        : line_(line),
+          key_(std::move(key)),
+          lock_id_(lock_id),
+          waiter_(LockId::fresh().reveal()),
+          patience_(patience) {
+        const std::lock_guard lock(line_.mutex_);
+        line_.standing_.emplace(waiter_, this);
+    }
+
+    ~Standing() override {
+        {
+            const std::lock_guard lock(line_.mutex_);
+            line_.standing_.erase(waiter_);
+        }
+        try {
+            if (in_line_ && !called_) {
+                leave();
+            }
+            if (!arrived_) {
+                // If the turn came meanwhile, the next in line should not wait for it to lapse.
+                (void)line_.forms_.free(brief(), lock_id_);
+            }
+        } catch (const std::exception&) {
+            // Nothing is lost: a place nobody stands in costs the others one reservation.
+        }
+    }
+
+    bool join() override {
+        try {
+            if (in_line_ && still_there()) {
+                return false;
+            }
+            stand();
+            return true;
+        } catch (const std::exception&) {
+            throw to_lock_error(std::current_exception(), {.key = key_});
+        }
+    }
+
+    void wait(Steady until, const std::stop_token& stop) override {
+        std::unique_lock lock(line_.mutex_);
+        const Steady latest =
+            std::min(until, std::chrono::steady_clock::now() + line_.longest_sleep_);
+        wake_.wait_until(lock, stop, latest, [this] { return called_ || look_; });
+        look_ = false;
+    }
+
+    void arrived() noexcept override { arrived_ = true; }
+
+    void call() {
+        called_ = true;
+        wake_.notify_all();
+    }
+    void look() {
+        look_ = true;
+        wake_.notify_all();
+    }
+
+private:
+    // Whoever calls us takes our row away; and the call may have been lost.
+    bool still_there() {
+        {
+            const std::lock_guard lock(line_.mutex_);
+            if (called_) {
+                return false;
+            }
+        }
+        sql::TxOptions options = brief();
+        options.read_only = true;
+        return !line_.db_
+                    .run("LockLookInLine",
+                         options,
+                         statements::stands_in_line.with(line_.tables_),
+                         key_,
+                         lock_id_.reveal())
+                    .rows.empty();
+    }
+
+    void stand() {
+        {
+            const std::lock_guard lock(line_.mutex_);
+            called_ = false;
+        }
+        const auto patience =
+            std::chrono::duration_cast<std::chrono::milliseconds>(patience_.remaining());
+        sql::TxOptions options = brief();
+        options.durability = sql::Durability::relaxed;
+        (void)line_.db_.run("LockJoinLine",
+                            options,
+                            statements::join_line.with(line_.tables_),
+                            key_,
+                            lock_id_.reveal(),
+                            waiter_,
+                            patience.count());
+        in_line_ = true;
+    }
+
+    [[nodiscard]] sql::TxOptions brief() const {
+        return {.deadline = Deadline::after(line_.call_timeout_), .urgent = true};
+    }
+
+    void leave() {
+        sql::TxOptions options = brief();
+        options.durability = sql::Durability::relaxed;
+        (void)line_.db_.run("LockLeaveLine",
+                            options,
+                            statements::leave_line.with(line_.tables_),
+                            key_,
+                            lock_id_.reveal());
+    }
+
+    WaitingLine& line_;
+    std::string key_;
+    LockId lock_id_;
+    std::string waiter_;
+    Deadline patience_;
+    std::condition_variable_any wake_;
+    bool called_ = false;  // Our turn has come, and our row has gone.
+    bool look_ = false;    // Something may have been missed.
+    bool in_line_ = false;
+    bool arrived_ = false;
+};
+
+WaitingLine::WaitingLine(sql::Database& db,
+                         const sql::TableNames& tables,
+                         Forms& forms,
+                         std::chrono::milliseconds call_timeout)
+    : db_(db),
+      tables_(tables),
+      forms_(forms),
+      call_timeout_(call_timeout),
+      longest_sleep_(db.dialect().notifies ? sleep_when_called : sleep_when_not) {}
+
+WaitingLine::~WaitingLine() = default;
+
+std::unique_ptr<Place> WaitingLine::line_up(std::string key,
+                                            const LockId& lock_id,
+                                            Deadline patience) {
+    listen();
+    return std::make_unique<Standing>(*this, std::move(key), lock_id, patience);
+}
+
+void WaitingLine::listen() {
+    const std::lock_guard lock(mutex_);
+    if (!subscription_) {
+        subscription_ = db_.subscribe(waiters_channel,
+                                      [this](std::string_view waiter) { call(waiter); });
+    }
+}
+
+void WaitingLine::call(std::string_view waiter) {
+    const std::lock_guard lock(mutex_);
+    if (waiter.empty()) {
+        for (const auto& [name, standing] : standing_) {
+            standing->look();
+        }
+    } else if (const auto found = standing_.find(waiter); found != standing_.end()) {
+        found->second->call();
+    }
+}
+
+}  // namespace holdfast::lock
