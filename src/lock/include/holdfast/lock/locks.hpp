@@ -168,6 +168,7 @@ public:
     Locks(sql::Database& db, LocksOptions options, const Hooks& hooks);
 
 private:
+    friend class Semaphore;
     class Core;
     std::unique_ptr<Core> core_;
 };

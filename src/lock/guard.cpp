@@ -1,0 +1,41 @@
+#include <holdfast/lock/guard.hpp>
+
+#include "statements.hpp"
+
+#include <holdfast/lock/error.hpp>
+#include <holdfast/lock/key.hpp>
+#include <holdfast/lock/locks.hpp>
+#include <holdfast/sql/tx.hpp>
+
+namespace holdfast::lock {
+
+Fence assert_held(sql::Tx& tx, Locks& locks, std::string_view key, const LockId& lock_id) {
+    const std::string storage = storage_key(
+        "", normalised_key(key), storage_key_bytes_max(tx.dialect().product), 0);
+    const sql::Rows rows =
+        tx.query(statements::assert_held.with(locks.tables()), storage, lock_id.reveal());
+    if (rows.empty()) {
+        throw sql::ConditionFailed(
+            "a lock that this transaction needs", "held by this caller", "lost");
+    }
+    return parse_fence(rows[0].get<std::string>(0));
+}
+
+bool accept_fence(sql::Tx& tx, Locks& locks, std::string_view resource, Fence fence) {
+    return tx.count(statements::accept_fence.with(locks.tables()),
+                    normalised_key(resource),
+                    static_cast<std::int64_t>(value_of(fence))) == 1;
+}
+
+std::string assert_held_sql(sql::Product product, const sql::TableNames& tables) {
+    // The clock's parameter is for tests; people who run this by hand mean the plain clock.
+    std::string text =
+        sql::render(product, "lock.assert_held", statements::assert_held.text(), &tables).text;
+    const std::string_view by_hand =
+        product == sql::Product::sqlite ? "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)" : "0";
+    const std::string_view parameter = product == sql::Product::sqlite ? "?3" : "$3";
+    text.replace(text.find(parameter), parameter.size(), by_hand);
+    return text;
+}
+
+}  // namespace holdfast::lock

@@ -1,0 +1,132 @@
+#include <holdfast/lock/semaphore.hpp>
+
+#include <algorithm>
+#include <vector>
+
+#include "core.hpp"
+#include "statements.hpp"
+#include <fmt/core.h>
+
+#include <holdfast/lock/key.hpp>
+#include <holdfast/lock/locks.hpp>
+
+namespace holdfast::lock {
+namespace {
+
+struct AllTaken {  // Thrown out of a transaction to undo it.
+    std::chrono::milliseconds retry_after;
+};
+
+// The first free place; refuses takers who disagree about how many there are.
+int free_slot(const sql::Rows& rows, int permits, std::chrono::milliseconds tolerance) {
+    std::vector<bool> taken(static_cast<std::size_t>(permits), false);
+    std::int64_t first_free_ms = std::numeric_limits<std::int64_t>::max();
+    for (const sql::Row row : rows) {
+        const std::int64_t left_ms =
+            row.get<std::int64_t>(2) + tolerance.count() - row.get<std::int64_t>(4);
+        if (left_ms <= 0) {
+            continue;
+        }
+        if (row.get<int>(3) != permits) {
+            throw LockError(LockCode::invalid_argument,
+                            fmt::format("the holders of this semaphore agreed on {} permits, not "
+                                        "{}; use one number everywhere",
+                                        row.get<int>(3),
+                                        permits));
+        }
+        first_free_ms = std::min(first_free_ms, left_ms);
+        taken[row.get<std::size_t>(0)] = true;
+    }
+    const auto slot = std::ranges::find(taken, false);
+    if (slot == taken.end()) {
+        throw AllTaken{std::chrono::milliseconds{first_free_ms}};
+    }
+    return static_cast<int>(slot - taken.begin());
+}
+
+}  // namespace
+
+Semaphore::Semaphore(Locks& locks, std::string_view key, int permits)
+    : locks_(locks), key_(normalised_key(key)), permits_(permits) {
+    if (permits < 1 || permits > permits_max) {
+        throw LockError(LockCode::invalid_argument,
+                        fmt::format("a semaphore has 1 to {} permits", permits_max));
+    }
+    // Not "fence:": a semaphore and a lock of one name do not share a counter.
+    fence_key_ = storage_key(
+        "permits", key_, storage_key_bytes_max(locks.database().dialect().product), 0);
+}
+
+std::variant<Permit, Busy> Semaphore::acquire(std::chrono::milliseconds ttl,
+                                              const CallOptions& options) {
+    Locks::Core& core = *locks_.core_;
+    core.check_ttl(ttl);
+    Permit permit{.permit_id = LockId::fresh()};
+    const Steady sent = core.clock().steady_now();
+    try {
+        core.call({.key = key_}, options, [&](sql::TxOptions tx_options) {
+            tx_options.duplicate_is_conflict = true;  // Two who count for the first time.
+            core.db().transact("LockTakePermit", tx_options, [&](sql::Tx& tx) {
+                // Counting first makes everybody who wants a permit of this key queue here.
+                const sql::Rows counted =
+                    tx.query(statements::next_permit_fence.with(core.tables()), fence_key_, key_);
+                permit.fence = Fence{counted[0].get<std::uint64_t>(0)};
+                permit.slot = free_slot(tx.query(statements::permits_of.with(core.tables()), key_),
+                                        permits_,
+                                        core.hooks().tolerance);
+                const sql::Rows taken = tx.query(statements::take_permit.with(core.tables()),
+                                                 key_,
+                                                 permit.slot,
+                                                 permit.permit_id.reveal(),
+                                                 ttl.count(),
+                                                 static_cast<std::int64_t>(permit.fence),
+                                                 permits_,
+                                                 core.options().owner);
+                permit.expires_at = server_time(taken[0].get<std::int64_t>(0));
+            });
+            return true;
+        });
+    } catch (const AllTaken& all) {
+        return Busy{all.retry_after};
+    }
+    permit.safe_until = safe_until(sent, ttl);
+    return permit;
+}
+
+bool Semaphore::extend(Permit& permit, std::chrono::milliseconds ttl, const CallOptions& options) {
+    Locks::Core& core = *locks_.core_;
+    core.check_ttl(ttl);
+    const Steady sent = core.clock().steady_now();
+    const sql::Rows rows = core.call({.key = key_}, options, [&](const sql::TxOptions& tx) {
+        return core.db()
+            .run("LockExtendPermit",
+                 tx,
+                 statements::prolong_permit.with(core.tables()),
+                 permit.permit_id.reveal(),
+                 core.hooks().tolerance.count(),
+                 ttl.count())
+            .rows;
+    });
+    if (rows.empty()) {
+        return false;
+    }
+    permit.expires_at = server_time(rows[0].get<std::int64_t>(0));
+    permit.safe_until = safe_until(sent, ttl);
+    return true;
+}
+
+bool Semaphore::release(const Permit& permit, const CallOptions& options) {
+    Locks::Core& core = *locks_.core_;
+    return core.call({.key = key_}, options, [&](sql::TxOptions tx) {
+        tx.durability = sql::Durability::relaxed;
+        return core.db()
+                   .run("LockReleasePermit",
+                        tx,
+                        statements::free_permit.with(core.tables()),
+                        permit.permit_id.reveal(),
+                        core.hooks().tolerance.count())
+                   .changed == 1;
+    });
+}
+
+}  // namespace holdfast::lock
