@@ -8,8 +8,9 @@ namespace holdfast::flow {
 
 namespace {
 
-constexpr std::array<const sql::Statement*, 80> plain{
+constexpr std::array<const sql::Statement*, 82> plain{
     &statements::create_instance,
+    &statements::create_advanced,
     &statements::adopt_mailbox,
     &statements::add_start,
     &statements::find_origin,
@@ -19,6 +20,7 @@ constexpr std::array<const sql::Statement*, 80> plain{
     &statements::add_message,
     &statements::post_message,
     &statements::settle_mailbox,
+    &statements::open_new_mailbox,
     &statements::close_mailbox,
     &statements::drop_messages,
     &statements::drop_execution_messages,
@@ -66,6 +68,7 @@ constexpr std::array<const sql::Statement*, 80> plain{
     &statements::read_all_kv,
     &statements::find_reply,
     &statements::take_reply,
+    &statements::read_clock,
     &statements::earliest_activity,
     &statements::next_mail,
     &statements::next_activity,
@@ -87,7 +90,6 @@ constexpr std::array<const sql::Statement*, 80> plain{
     &statements::prune_history,
     &statements::find_early,
     &statements::sweep_replies,
-    &statements::import_instance,
     &statements::open_mailbox,
 };
 constexpr std::array<const sql::FencedStatement*, 8> fenced{

@@ -19,6 +19,8 @@ using std::chrono::steady_clock;
 // pause grows, and a local change ends it at once.
 class LookInterval {
 public:
+    // What a runtime of this process has in hand needs no looking.
+    explicit LookInterval(bool in_hand = false) : pause_(in_hand ? longest : first) {}
     [[nodiscard]] Steady next(Steady until) {
         const Steady then = steady_clock::now() + pause_;
         pause_ = std::min(pause_ * 2, longest);
@@ -26,9 +28,14 @@ public:
     }
 
 private:
+    static constexpr std::chrono::milliseconds first{5};
     static constexpr std::chrono::milliseconds longest{100};
-    std::chrono::milliseconds pause_{5};
+    std::chrono::milliseconds pause_;
 };
+
+// Code that has not come to its first wait by then keeps no client waiting.
+constexpr milliseconds first_turn_patience{1'000};
+constexpr std::size_t id_bytes_max = 256;
 
 [[noreturn]] void unknown_instance(std::string_view id) {
     throw Error(Code::not_found,
@@ -52,10 +59,31 @@ Provider& Client::provider() noexcept {
     return store_->provider();
 }
 
+bool Client::start_with_first_turn(const StartOptions& options,
+                                   std::string_view workflow,
+                                   const std::string& id,
+                                   const Payload& input) {
+    if (options.delay.count() != 0 || !options.version.empty() ||
+        options.duplicate == DuplicatePolicy::restart || id.empty() || id.size() > id_bytes_max) {
+        return false;
+    }
+    const auto turn =
+        std::make_shared<detail::FirstTurn>(id,
+                                            StartMessage{.name = std::string(workflow),
+                                                         .version = {},
+                                                         .input = input,
+                                                         .parent = std::nullopt});
+    return store_->exchange().take_first_turn(turn) &&
+           turn->wait(first_turn_patience) == detail::FirstTurn::Answer::created;
+}
+
 bool Client::start_by_name(const StartOptions& options,
                            std::string_view workflow,
                            std::string id,
                            Payload input) {
+    if (start_with_first_turn(options, workflow, id, input)) {
+        return true;
+    }
     StartInstance request{.instance = std::move(id),
                           .start = StartMessage{.name = std::string(workflow),
                                                 .version = options.version,
@@ -94,21 +122,36 @@ bool Client::start_by_name(const StartOptions& options,
 }
 
 InstanceInfo Client::wait(std::string_view id, milliseconds timeout) {
-    detail::Exchange::Watch watch(store_->exchange(), std::string(id));
+    return wait_for_end(id, timeout, true);
+}
+
+InstanceInfo Client::wait_for_end(std::string_view id, milliseconds timeout, bool fully) {
+    const std::string instance(id);
+    detail::Exchange::Watch watch(store_->exchange(), instance);
     const Steady until = steady_clock::now() + timeout;
-    LookInterval interval;
-    for (;;) {
-        std::optional<InstanceInfo> found = provider().info(id);
-        if (!found) {
-            unknown_instance(id);
-        }
-        if (is_final(found->status)) {
-            return std::move(*found);
-        }
-        if (steady_clock::now() >= until) {
-            too_late(id, timeout, "has not ended");
+    bool in_hand = store_->exchange().has(instance);
+    LookInterval interval(in_hand);
+    for (;; in_hand = false) {
+        if (!in_hand) {
+            std::optional<InstanceInfo> found = provider().info(id);
+            if (!found) {
+                unknown_instance(id);
+            }
+            if (is_final(found->status)) {
+                return std::move(*found);
+            }
+            if (steady_clock::now() >= until) {
+                too_late(id, timeout, "has not ended");
+            }
         }
         watch.wait(interval.next(until));
+        if (std::optional<detail::EndOfInstance> ended = fully ? std::nullopt : watch.ended()) {
+            InstanceInfo info;
+            info.instance = instance;
+            info.status = ended->status;
+            info.output = std::move(ended->output);
+            return info;
+        }
     }
 }
 

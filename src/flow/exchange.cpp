@@ -5,6 +5,47 @@
 
 namespace holdfast::flow::detail {
 
+// --- FirstTurn
+// --------------------------------------------------------------------------------------
+
+FirstTurn::Answer FirstTurn::wait(milliseconds patience) {
+    std::unique_lock lock(mutex_);
+    const auto decided = [this] { return answer_.has_value() || error_ != nullptr; };
+    if (!told_.wait_for(lock, patience, [&] { return decided() || committing_; })) {
+        answer_ = Answer::declined;
+    }
+    told_.wait(lock, decided);  // A commit ends: by success, by a refusal, or by an error.
+    if (error_) {
+        std::rethrow_exception(error_);
+    }
+    return *answer_;
+}
+
+bool FirstTurn::begin_commit() {
+    const std::lock_guard lock(mutex_);
+    committing_ = !answer_.has_value();
+    return committing_;
+}
+
+void FirstTurn::settle(Answer answer) {
+    const std::lock_guard lock(mutex_);
+    if (!answer_ && !error_) {
+        answer_ = answer;
+        told_.notify_all();
+    }
+}
+
+void FirstTurn::fail(std::exception_ptr error) {
+    const std::lock_guard lock(mutex_);
+    if (!answer_ && !error_) {
+        error_ = std::move(error);
+        told_.notify_all();
+    }
+}
+
+// --- Exchange
+// ---------------------------------------------------------------------------------------
+
 void Exchange::join(LocalRuntime& runtime) {
     const std::lock_guard lock(runtimes_mutex_);
     runtimes_.push_back(&runtime);
@@ -55,6 +96,13 @@ void Exchange::started(std::string_view workflow, const std::string& instance, c
     }
 }
 
+bool Exchange::take_first_turn(const std::shared_ptr<FirstTurn>& turn) {
+    const std::lock_guard lock(runtimes_mutex_);
+    return std::any_of(runtimes_.begin(), runtimes_.end(), [&](LocalRuntime* runtime) {
+        return runtime->offer_first_turn(turn);
+    });
+}
+
 void Exchange::mailed(const std::string& instance) {
     const std::lock_guard lock(runtimes_mutex_);
     for (LocalRuntime* runtime : runtimes_) {
@@ -86,11 +134,22 @@ void Exchange::notified(std::string_view payload) {
     }
 }
 
-void Exchange::changed(std::string_view key) {
+void Exchange::changed(const std::string& key) {
+    tell(key, nullptr);
+}
+
+void Exchange::ended(const std::string& instance, const EndOfInstance& how) {
+    tell(instance, &how);
+}
+
+void Exchange::tell(const std::string& key, const EndOfInstance* how) {
     const std::lock_guard lock(watches_mutex_);
-    const auto [first, last] = watches_.equal_range(std::string(key));
+    const auto [first, last] = watches_.equal_range(key);
     for (auto watch = first; watch != last; ++watch) {
         watch->second->changed_ = true;
+        if (how != nullptr) {
+            watch->second->ended_ = *how;
+        }
         watch->second->told_.notify_one();
     }
 }
@@ -107,6 +166,11 @@ Exchange::Watch::~Watch() {
     const auto mine =
         std::find_if(first, last, [this](const auto& entry) { return entry.second == this; });
     exchange_.watches_.erase(mine);
+}
+
+std::optional<EndOfInstance> Exchange::Watch::ended() const {
+    const std::lock_guard lock(exchange_.watches_mutex_);
+    return ended_;
 }
 
 bool Exchange::Watch::wait(Steady until) {

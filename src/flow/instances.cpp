@@ -47,6 +47,18 @@ bool InstanceTable::add_started(const std::string& id, const Uuid& token) {
     return true;
 }
 
+bool InstanceTable::add_first_turn(const std::shared_ptr<detail::FirstTurn>& turn) {
+    const std::lock_guard lock(mutex_);
+    const std::string& id = turn->instance();
+    if (instances_.contains(id) || expected_.contains(id)) {
+        return false;
+    }
+    Instance& instance = find_or_add(id);
+    instance.waiting.first = detail::FirstTurnDuty(turn);
+    queue(instance);
+    return true;
+}
+
 void InstanceTable::add_claim(ClaimedInstance claim) {
     const std::lock_guard lock(mutex_);
     Instance& instance = find_or_add(claim.instance);

@@ -15,6 +15,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "exchange.hpp"
+
 #include <holdfast/base/clock.hpp>
 #include <holdfast/flow/provider.hpp>
 #include <holdfast/flow_engine/execution.hpp>
@@ -26,8 +28,11 @@ struct TurnInput {
     std::optional<ClaimedInstance> claim;  // Claimed in the store, with its mail.
     std::vector<ActivityEnd> answers;      // Of activities that ran here.
     bool mail = false;                     // There may be mail in the store.
+    detail::FirstTurnDuty first{};         // It does not exist yet: the turn starts it.
 
-    [[nodiscard]] bool empty() const noexcept { return !claim && answers.empty() && !mail; }
+    [[nodiscard]] bool empty() const noexcept {
+        return !claim && answers.empty() && !mail && !first;
+    }
 };
 
 struct Instance {
@@ -64,6 +69,7 @@ public:
     void call_off(const std::string& id);
     // False: it is here already.
     bool add_started(const std::string& id, const Uuid& token);
+    bool add_first_turn(const std::shared_ptr<detail::FirstTurn>& turn);
     void add_claim(ClaimedInstance claim);
     // False: it is not here.
     bool add_mail(const std::string& id);

@@ -62,6 +62,7 @@ Runtime::State::State(Store& store, Registry registry, RuntimeOptions options)
       }) {
     clock_.heard(
         std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now()));
+    hear_clock();
     store_.exchange().join(*this);
     if (!options_.manual) {
         start_threads();
@@ -103,6 +104,11 @@ bool Runtime::State::offer_start(std::string_view workflow,
                                  const std::string& instance,
                                  const Uuid& token) {
     return runs(workflow) && instances_.add_started(instance, token);
+}
+
+bool Runtime::State::offer_first_turn(const std::shared_ptr<detail::FirstTurn>& turn) {
+    return !options_.manual && heard_clock_ && runs(turn->start().name) &&
+           instances_.add_first_turn(turn);
 }
 
 bool Runtime::State::runs(std::string_view workflow) const {
@@ -285,6 +291,7 @@ void Runtime::State::sweep(Steady now) {
         return;
     }
     if (swept_ != Steady{}) {
+        hear_clock();
         const int early = provider_.sweep(options_.early_mail_ttl, options_.reply_ttl);
         provider_.sweep_sessions();
         if (early > 0) {

@@ -94,18 +94,17 @@ void Runtime::State::commit(Outbox outbox) {
 }
 
 void Runtime::State::commit_turns(std::vector<PreparedTurn> turns) {
+    drop_first_turns(turns, [](PreparedTurn& turn) { return !turn.first->begin_commit(); });
+    std::for_each(turns.begin(), turns.end(), [this](auto& turn) { expect_starts(turn); });
     std::vector<TurnCommit> commits;
-    commits.reserve(turns.size());
-    for (PreparedTurn& turn : turns) {
-        for (std::size_t i = 0; i < turn.started.size(); ++i) {
-            store_.exchange().expect(
-                turn.started_workflows[i], turn.started[i].first, turn.started[i].second);
-        }
-        commits.push_back(std::move(turn.commit));
-    }
-    std::vector<Committed> results(turns.size(), Committed::lost);
+    std::vector<Committed> results;
     const Steady give_up = steady_clock::now() + options_.activity_lease;
-    for (std::chrono::milliseconds pause = commit_pause_first;;) {
+    for (std::chrono::milliseconds pause = commit_pause_first; !turns.empty();) {
+        commits.clear();
+        for (PreparedTurn& turn : turns) {
+            commits.push_back(std::move(turn.commit));
+        }
+        results.assign(turns.size(), Committed::lost);
         try {
             results = provider_.commit_turns(commits);
             break;
@@ -114,14 +113,56 @@ void Runtime::State::commit_turns(std::vector<PreparedTurn> turns) {
             if (draining_ || !may_pass(error) || steady_clock::now() + pause > give_up) {
                 break;
             }
+            for (std::size_t i = 0; i < turns.size(); ++i) {
+                turns[i].commit = std::move(commits[i]);
+            }
+            // A client that waits is told at once.
+            drop_first_turns(turns, [cause = std::current_exception()](PreparedTurn& turn) {
+                turn.first->fail(cause);
+                return true;
+            });
         }
         std::this_thread::sleep_for(pause);
         pause = std::min(pause * 2, commit_pause_max);
     }
-    ++meters_->commits;
+    meters_->commits += turns.empty() ? 0 : 1;
     for (std::size_t i = 0; i < turns.size(); ++i) {
         settle(turns[i], commits[i], results[i]);
     }
+}
+
+// Who is here needs no waking through the database.
+void Runtime::State::expect_starts(PreparedTurn& turn) {
+    detail::Exchange& exchange = store_.exchange();
+    for (std::size_t i = 0; i < turn.started.size(); ++i) {
+        exchange.expect(turn.started_workflows[i], turn.started[i].first, turn.started[i].second);
+        turn.commit.starts[i].notify = !exchange.runs(turn.started_workflows[i]);
+    }
+    for (OutgoingMessage& message : turn.commit.messages) {
+        message.notify = message.visible_at_ms == 0 && !exchange.has(message.instance);
+    }
+}
+
+template <class Unwanted>
+void Runtime::State::drop_first_turns(std::vector<PreparedTurn>& turns, Unwanted&& unwanted) {
+    std::erase_if(turns, [&](PreparedTurn& turn) {
+        if (!turn.first || !unwanted(turn)) {
+            return false;
+        }
+        forget_first_turn(turn);
+        return true;
+    });
+}
+
+void Runtime::State::forget_first_turn(PreparedTurn& turn) {
+    for (std::size_t i = 0; i < turn.local.size(); ++i) {
+        activities_.unreserve();
+    }
+    for (const auto& [instance, token] : turn.started) {
+        store_.exchange().call_off(instance);
+    }
+    (void)instances_.forget(*turn.instance);
+    look_for_mail();  // It may have been started otherwise meanwhile.
 }
 
 void Runtime::State::commit_ends(const std::vector<ActivityEnd>& ends) {
@@ -177,11 +218,17 @@ void Runtime::State::settle_committed(PreparedTurn& turn, const TurnCommit& comm
         }
         instances_.done(instance, turn.bytes);
     }
+    turn.first.settle(detail::FirstTurn::Answer::created);
     tell(turn, commit);
 }
 
 // The store has moved on without us: what is in memory is worthless.
 void Runtime::State::settle_lost(PreparedTurn& turn, const TurnCommit& commit, Committed result) {
+    if (turn.first) {
+        forget_first_turn(turn);
+        turn.first.settle(detail::FirstTurn::Answer::declined);
+        return;
+    }
     ++meters_->lost;
     if (result == Committed::rejected) {
         log().error("a turn was rejected", {{"instance", commit.instance}});
@@ -226,7 +273,9 @@ void Runtime::State::tell(const PreparedTurn& turn, const TurnCommit& commit) {
     for (const Reply& reply : commit.replies) {
         exchange.changed(reply.request);
     }
-    if (is_final(commit.status) || commit.custom_status) {
+    if (is_final(commit.status)) {
+        exchange.ended(commit.instance, {.status = commit.status, .output = commit.output});
+    } else if (commit.custom_status) {
         exchange.changed(commit.instance);
     }
 }

@@ -60,6 +60,16 @@ int Runtime::State::poll_activities() {
     return static_cast<int>(claims.size());
 }
 
+// Turns that begin with work of this process are dated by what the store's clock said before.
+void Runtime::State::hear_clock() {
+    try {
+        clock_.heard(provider_.now());
+        heard_clock_ = true;
+    } catch (const std::exception& error) {
+        log().warn("the store's clock could not be read", {{"error", error.what()}});
+    }
+}
+
 void Runtime::State::wake_at(std::int64_t moment_ms) {
     const auto wait = Moment{std::chrono::milliseconds{moment_ms}} - clock_.now();
     const Steady at = steady_clock::now() +

@@ -41,6 +41,7 @@ public:
     bool offer_start(std::string_view workflow,
                      const std::string& instance,
                      const Uuid& token) override;
+    bool offer_first_turn(const std::shared_ptr<detail::FirstTurn>& turn) override;
     bool offer_mail(const std::string& instance) override;
     [[nodiscard]] bool runs(std::string_view workflow) const override;
     [[nodiscard]] bool has(const std::string& instance) const override;
@@ -64,6 +65,11 @@ private:
     [[nodiscard]] Outbox take_outbox();
     void commit(Outbox outbox);
     void commit_turns(std::vector<PreparedTurn> turns);
+    void expect_starts(PreparedTurn& turn);
+    // Takes those out that are also a start and that `unwanted` names, and forgets them.
+    template <class Unwanted>
+    void drop_first_turns(std::vector<PreparedTurn>& turns, Unwanted&& unwanted);
+    void forget_first_turn(PreparedTurn& turn);
     void commit_ends(const std::vector<ActivityEnd>& ends);
     void settle(PreparedTurn& turn, const TurnCommit& commit, Committed result);
     void settle_committed(PreparedTurn& turn, const TurnCommit& commit);
@@ -78,6 +84,7 @@ private:
     // How much was found.
     int poll_instances();
     int poll_activities();
+    void hear_clock();
     void wake_at(std::int64_t moment_ms);
     [[nodiscard]] Steady next_look(bool found);
     // --- keeping
@@ -114,6 +121,7 @@ private:
     Steady sessions_kept_{};
     Steady swept_{};
     std::atomic<bool> draining_ = false;
+    std::atomic<bool> heard_clock_ = false;  // The store's; before that nothing may start here.
     bool drained_ = false;
     DrainReport report_;
     std::mutex drain_mutex_;

@@ -372,7 +372,7 @@ void SqlProvider::import_history(std::string_view instance, const std::vector<Ev
     db_.transact("ImportHistory", writing(), [&](sql::Tx& tx) {
         const Uuid token = Uuid::v4();
         const sql::Rows created =
-            tx.query(statements::import_instance,
+            tx.query(statements::create_advanced,
                      instance,
                      started->name,
                      started->version,
@@ -385,7 +385,9 @@ void SqlProvider::import_history(std::string_view instance, const std::vector<Ev
                      parent ? std::optional(int64(parent->execution)) : std::nullopt,
                      parent ? std::optional(int64(parent->event)) : std::nullopt,
                      ending.output,
-                     is_final(ending.status));
+                     is_final(ending.status),
+                     std::optional<std::string>{},
+                     0);
         if (created.empty()) {
             throw Error(
                 Code::already_exists,

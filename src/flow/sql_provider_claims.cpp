@@ -379,6 +379,11 @@ bool SqlProvider::renew_instance(std::string_view instance, const Uuid& token, m
     }
 }
 
+Moment SqlProvider::now() {
+    return moment(
+        db_.run("ReadClock", reading(), statements::read_clock).rows[0].get<std::int64_t>(0));
+}
+
 std::optional<milliseconds> SqlProvider::until_next_work() {
     return db_.transact(
         "UntilNextWork", reading(), [&](sql::Tx& tx) -> std::optional<milliseconds> {

@@ -23,6 +23,9 @@ bool rise_above(const std::vector<Event>& events, EventId last) {
 }
 
 bool has_good_ids(const TurnCommit& turn) {
+    if (turn.creates && (turn.last_event != 0 || turn.next)) {
+        return false;
+    }
     return rise_above(turn.events, turn.last_event) &&
            (!turn.next || (rise_above(turn.next->events, 0) && !turn.next->events.empty() &&
                            turn.next->execution > turn.execution));
@@ -132,6 +135,14 @@ private:
     // activity that it has finished and that is gone is a lost claim, too.
     Committed why_refused(const TurnCommit& turn, const sql::TxOptions& options) {
         return db_.transact("WhyRefused", options, [&](sql::Tx& tx) {
+            if (turn.creates) {
+                // A commit whose answer was lost may have been on its way still: then the row
+                // that is in the way is its own.
+                const sql::Rows existing = tx.query(statements::find_origin, turn.instance);
+                return !existing.empty() && existing[0].get<Uuid>(0) == turn.next_token
+                           ? Committed::yes
+                           : Committed::lost;
+            }
             const sql::Rows rows = tx.query(statements::look_at_turn, turn.instance);
             if (rows.empty() || rows[0].get<Uuid>(0) != turn.token ||
                 (turn.leased && !rows[0].get<bool>(1))) {

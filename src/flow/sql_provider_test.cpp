@@ -79,6 +79,30 @@ protected:
         next.commit.finished.push_back({.key = ended.key, .token = ended.claim, .answer = {}});
         return next.commit;
     }
+    // The same as first_turn, but it is also the start.
+    static TurnCommit creating_turn(const std::string& instance) {
+        ClaimedInstance nobody;
+        nobody.instance = instance;
+        nobody.messages.push_back({.message = {.body = start_of("order")}});
+        Turn first = turn(nobody);
+        first.commit.consumed.clear();
+        first.commit.leased = false;
+        first.commit.creates = true;
+        first.schedules(2, "charge");
+        first.commit.activities.back().claim = Uuid::v4();
+        first.commit.activities.back().claim_lease = 30s;
+        return first.commit;
+    }
+    // The turn that has read the answer of the activity before, and ends.
+    static TurnCommit last_turn(const TurnCommit& before) {
+        TurnCommit last = fused_turn(before);
+        last.events.back().body = WorkflowCompleted{text("done")};
+        last.activities.clear();
+        last.status = Status::completed;
+        last.output = "\"done\"";
+        last.names_all_activities = true;
+        return last;
+    }
     Committed commit(const TurnCommit& one) { return provider.commit_turns({&one, 1}).at(0); }
 
     test::Database db{GetParam()};
@@ -99,6 +123,31 @@ TEST_P(Costs, AFusedTurnIsFourStatementsAndOneCommit) {
         EXPECT_LE(cost.round_trips, 2);
         before = fused;
     }
+}
+
+// A workflow of N steps is N + 1 of these.
+TEST_P(Costs, AFirstTurnThatIsTheStartAndALastTurnAreFourStatementsEach) {
+    const TurnCommit first = creating_turn("order-1");
+    const TurnCommit last = last_turn(first);
+    for (const TurnCommit& one : {first, last}) {
+        Committed result{};
+        const Cost cost = cost_of(db, [&] { result = commit(one); });
+        ASSERT_EQ(result, Committed::yes);
+        EXPECT_EQ(cost.statements, 4);
+        EXPECT_EQ(cost.commits, 1);
+        EXPECT_LE(cost.round_trips, 2);
+    }
+    EXPECT_EQ(provider.info("order-1")->status, Status::completed);
+    EXPECT_EQ(provider.stats().activities, 0);
+}
+
+// Mail that nobody has read goes with its instance.
+TEST_P(Costs, ALastTurnTakesItsMailAlong) {
+    const TurnCommit first = creating_turn("order-1");
+    ASSERT_EQ(commit(first), Committed::yes);
+    provider.send({"order-1", {.body = SignalMessage{"go", text("now")}}});
+    ASSERT_EQ(commit(last_turn(first)), Committed::yes);
+    EXPECT_EQ(provider.stats().messages, 0);
 }
 
 TEST_P(Costs, ManyTurnsShareOneCommitAndTwoRoundTrips) {

@@ -118,9 +118,19 @@ struct TurnBatch::Answers {
         const OutgoingStart* start;
         sql::Answer created;
     };
+    // An instance that starts with its first turn. No row in `created`: there is one already; a
+    // mailbox where there should be none, or none where there should be one: there is early mail.
+    struct Creation {
+        const Entry* entry;
+        sql::Answer created;
+        sql::Answer mailbox;
+        sql::Rows opened{};
+    };
     std::vector<std::pair<std::size_t, sql::FenceAnswer>> turns;
+    std::vector<Creation> creations;
     std::vector<Start> starts;
-    std::vector<std::pair<const std::pair<const std::string, Place>*, sql::Answer>> mailboxes;
+    std::vector<std::pair<const Entry*, sql::Answer>> mailboxes;
+    std::vector<std::pair<std::size_t, sql::Answer>> closed;  // By turns that have ended.
     std::vector<std::pair<const Finished*, sql::Answer>> finished;
     std::vector<std::string> sessions;
 };
@@ -147,10 +157,13 @@ void TurnBatch::prepare(std::size_t index) {
     own.touches_mail =
         !turn.consumed.empty() || !turn.cancelled_timers.empty() || turn.next.has_value();
     for (const OutgoingMessage& message : turn.messages) {
-        places_[message.instance].letters.emplace_back(message.message, message.visible_at_ms);
+        Place& place = places_[message.instance];
+        place.letters.emplace_back(message.message, message.visible_at_ms);
+        place.wakes = place.wakes || (message.notify && message.visible_at_ms <= 0);
     }
     if (turn.next && !sends_continue(turn)) {
         own.letters.emplace_back(Message{turn.next->execution, ContinueMessage{}});
+        own.wakes = true;
     }
     for (const OutgoingStart& start : turn.starts) {
         places_[start.instance].starts.emplace_back(
@@ -177,31 +190,21 @@ Woken TurnBatch::write(sql::Tx& tx) const {
     }
 
     // Every fence is read before anything else is sent, so that the rest may travel with COMMIT.
-    std::optional<std::size_t> refused;
-    for (auto& [turn, fence] : answers.turns) {
-        if (!fence.held() && !refused) {
-            refused = turn;
-        }
-    }
-    for (auto& [finished, answer] : answers.finished) {
-        const sql::Rows rows = answer.rows();
-        if (rows.empty() && !refused) {
-            refused = finished->turn;
-        } else if (!rows.empty()) {
-            if (auto session = rows[0].get<std::optional<std::string>>(0)) {
-                answers.sessions.push_back(std::move(*session));
-            }
-        }
-    }
-    if (refused) {
+    if (const std::optional<std::size_t> refused = find_refused(answers)) {
         throw TurnRefused{*refused};
     }
 
     Woken woken;
     write_mail(tx, answers, woken);
     answer_refused_starts(tx, answers, woken);
-    for (const Prepared& prepared : turns_) {
-        write_turn(tx, prepared);
+    std::vector<bool> has_mail(turns_.size(), false);
+    for (auto& [turn, mailbox] : answers.closed) {
+        const sql::Rows rows = mailbox.rows();
+        has_mail[turn] = rows.empty() || rows[0].get<std::optional<std::int64_t>>(0).has_value();
+    }
+    for (std::size_t i = 0; i < turns_.size(); ++i) {
+        const Prepared& prepared = turns_[i];
+        write_turn(tx, prepared, has_mail[i]);
         woken.activities =
             woken.activities || std::any_of(prepared.turn->activities.begin(),
                                             prepared.turn->activities.end(),
@@ -214,11 +217,41 @@ Woken TurnBatch::write(sql::Tx& tx) const {
     return woken;
 }
 
+std::optional<std::size_t> TurnBatch::find_refused(Answers& answers) {
+    std::optional<std::size_t> refused;
+    const auto refuse = [&](std::size_t turn) { refused = refused.value_or(turn); };
+    for (auto& [turn, fence] : answers.turns) {
+        if (!fence.held()) {
+            refuse(turn);
+        }
+    }
+    for (Answers::Creation& creation : answers.creations) {
+        const Place& place = creation.entry->second;
+        const bool created = !creation.created.rows().empty();
+        creation.opened = creation.mailbox.rows();
+        if (!created || creation.opened.empty() != place.ends) {
+            refuse(*place.turn);
+        }
+    }
+    for (auto& [finished, answer] : answers.finished) {
+        const sql::Rows rows = answer.rows();
+        if (rows.empty()) {
+            refuse(finished->turn);
+        } else if (auto session = rows[0].get<std::optional<std::string>>(0)) {
+            answers.sessions.push_back(std::move(*session));
+        }
+    }
+    return refused;
+}
+
 void TurnBatch::ask_place(sql::Tx& tx,
                           const std::string& instance,
                           const Place& place,
                           Answers& answers) const {
-    if (place.turn) {
+    const bool creates = place.turn && turns_[*place.turn].turn->creates;
+    if (creates) {
+        ask_creation(tx, *places_.find(instance), answers);
+    } else if (place.turn) {
         answers.turns.emplace_back(*place.turn, ask_turn(tx, turns_[*place.turn]));
     }
     for (const auto& [start, token] : place.starts) {
@@ -238,8 +271,11 @@ void TurnBatch::ask_place(sql::Tx& tx,
         tx.exec(statements::adopt_mailbox, instance, token, 0);
         tx.exec(statements::add_start, instance, token, 0, encode(MessageBody{start->start}));
     }
+    if (creates) {
+        return;
+    }
     if (place.ends) {
-        tx.exec(statements::close_mailbox, instance);
+        answers.closed.emplace_back(*place.turn, tx.ask(statements::close_mailbox, instance));
     } else if (place.touches_mail || !place.letters.empty()) {
         answers.mailboxes.emplace_back(&*places_.find(instance),
                                        tx.ask(statements::announce_mail,
@@ -247,6 +283,38 @@ void TurnBatch::ask_place(sql::Tx& tx,
                                               int64(place.letters.size()),
                                               earliest_us(place.letters)));
     }
+}
+
+// A turn that is also a start. The token it leaves proves later that this start made the instance.
+void TurnBatch::ask_creation(sql::Tx& tx, const Entry& entry, Answers& answers) const {
+    const auto& [instance, place] = entry;
+    const Prepared& prepared = turns_[*place.turn];
+    const TurnCommit& turn = *prepared.turn;
+    const TurnCommit::Begun begun = turn.begun.value_or(TurnCommit::Begun{});
+    const std::optional<ParentLink>& parent = begun.parent;
+    sql::Answer created =
+        tx.ask(statements::create_advanced,
+               instance,
+               begun.name,
+               begun.version,
+               to_string(turn.status),
+               turn.next_token,
+               int64(last_of(turn.events)),
+               prepared.history.bytes,
+               engine_number(begun.engine),
+               parent ? std::optional(parent->instance) : std::nullopt,
+               parent ? std::optional(int64(parent->execution)) : std::nullopt,
+               parent ? std::optional(int64(parent->event)) : std::nullopt,
+               turn.output,
+               is_final(turn.status),
+               text_of(turn.custom_status),
+               turn.status_changes);
+    sql::Answer mailbox = place.ends ? tx.ask(statements::close_mailbox, instance)
+                                     : tx.ask(statements::open_new_mailbox,
+                                              instance,
+                                              int64(place.letters.size()),
+                                              earliest_us(place.letters));
+    answers.creations.push_back({&entry, created, mailbox});
 }
 
 sql::FenceAnswer TurnBatch::ask_turn(sql::Tx& tx, const Prepared& prepared) const {
@@ -326,8 +394,15 @@ void TurnBatch::write_mail(sql::Tx& tx, Answers& answers, Woken& woken) const {
         const auto& [instance, place] = *entry;
         if (!place.letters.empty()) {
             const Delivery delivery = deliver(tx, instance, place.letters, announced);
-            woken.workflows = woken.workflows ||
-                              (delivery == Delivery::delivered && earliest_us(place.letters) == 0);
+            woken.workflows =
+                woken.workflows || (delivery == Delivery::delivered && place.wakes);
+        }
+    }
+    for (const Answers::Creation& creation : answers.creations) {
+        const auto& [instance, place] = *creation.entry;
+        if (!place.letters.empty() && !place.ends) {
+            deliver(tx, instance, place.letters, creation.opened);
+            woken.workflows = woken.workflows || place.wakes;
         }
     }
 }
@@ -335,7 +410,7 @@ void TurnBatch::write_mail(sql::Tx& tx, Answers& answers, Woken& woken) const {
 void TurnBatch::answer_refused_starts(sql::Tx& tx, Answers& answers, Woken& woken) const {
     for (Answers::Start& start : answers.starts) {
         if (!start.created.rows().empty()) {
-            woken.workflows = true;
+            woken.workflows = woken.workflows || start.start->notify;
             continue;
         }
         const auto& parent = start.start->start.parent;
@@ -358,7 +433,7 @@ void TurnBatch::answer_refused_starts(sql::Tx& tx, Answers& answers, Woken& woke
     }
 }
 
-void TurnBatch::write_turn(sql::Tx& tx, const Prepared& prepared) const {
+void TurnBatch::write_turn(sql::Tx& tx, const Prepared& prepared, bool has_mail) const {
     const TurnCommit& turn = *prepared.turn;
     write_history(tx, turn, turn.execution, prepared.history);
     if (turn.next) {
@@ -374,8 +449,12 @@ void TurnBatch::write_turn(sql::Tx& tx, const Prepared& prepared) const {
         tx.exec(statements::drop_activity, key.instance, int64(key.execution), int64(key.event));
     }
     if (is_final(turn.status) && !turn.next) {
-        tx.exec(statements::drop_messages, turn.instance);
-        tx.exec(statements::drop_activities, turn.instance);
+        if (has_mail) {
+            tx.exec(statements::drop_messages, turn.instance);
+        }
+        if (!turn.names_all_activities) {
+            tx.exec(statements::drop_activities, turn.instance);
+        }
         return;
     }
     for (const Run& run : runs_of(turn.consumed)) {

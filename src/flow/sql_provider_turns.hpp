@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -50,7 +51,9 @@ private:
         std::vector<Letter> letters{};
         bool touches_mail = false;  // Takes mail away, so the mailbox must be settled.
         bool ends = false;
+        bool wakes = false;  // Others are to be told of its mail.
     };
+    using Entry = std::pair<const std::string, Place>;
     struct Finished {
         std::size_t turn;
         const ActivityEnd* end;
@@ -62,8 +65,11 @@ private:
                    const std::string& instance,
                    const Place& place,
                    Answers& answers) const;
+    void ask_creation(sql::Tx& tx, const Entry& entry, Answers& answers) const;
     [[nodiscard]] sql::FenceAnswer ask_turn(sql::Tx& tx, const Prepared& prepared) const;
-    void write_turn(sql::Tx& tx, const Prepared& prepared) const;
+    // Which turn cannot commit, if one cannot.
+    [[nodiscard]] static std::optional<std::size_t> find_refused(Answers& answers);
+    void write_turn(sql::Tx& tx, const Prepared& prepared, bool has_mail) const;
     void write_state(sql::Tx& tx, const TurnCommit& turn) const;
     void write_mail(sql::Tx& tx, Answers& answers, Woken& woken) const;
     void answer_refused_starts(sql::Tx& tx, Answers& answers, Woken& woken) const;

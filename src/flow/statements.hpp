@@ -26,6 +26,17 @@ inline constexpr Statement create_instance{
     "VALUES ($1, $2, $3, 1, 'pending', $4, $5, "
     "CASE WHEN $6 > 0 THEN {now_us} + $6 ELSE 0 END, 0, 0, FALSE, $7, $8, $9, 0, "
     "{now_us}, {now_us}) ON CONFLICT (instance_id) DO NOTHING RETURNING instance_id"};
+// One that has a history from the beginning: it is imported, or starts together with its first
+// turn.
+inline constexpr Statement create_advanced{
+    "flow.create_advanced",
+    "INSERT INTO flow_instances (instance_id, name, version, execution, status, origin, "
+    "lock_token, locked_until_us, last_event, history_bytes, engine, suspended, parent_id, "
+    "parent_execution, parent_event, output, custom_status, status_version, created_us, "
+    "started_us, updated_us, completed_us) VALUES ($1, $2, $3, 1, $4, $5, $5, 0, $6, $7, $8, "
+    "FALSE, $9, $10, $11, $12, $14, $15, {now_us}, {now_us}, {now_us}, "
+    "CASE WHEN $13 THEN {now_us} ELSE NULL END) "
+    "ON CONFLICT (instance_id) DO NOTHING RETURNING instance_id"};
 inline constexpr Statement adopt_mailbox{
     "flow.adopt_mailbox",
     "INSERT INTO flow_mailboxes (instance_id, arrivals, ready_at_us, early, created_us) "
@@ -81,8 +92,17 @@ inline constexpr Statement settle_mailbox{
     "UPDATE flow_mailboxes SET ready_at_us = "
     "(SELECT min(visible_at_us) FROM flow_messages WHERE instance_id = $1) "
     "WHERE instance_id = $1"};
-inline constexpr Statement close_mailbox{"flow.close_mailbox",
-                                         "DELETE FROM flow_mailboxes WHERE instance_id = $1"};
+// Of an instance that starts with its first turn; $3 as for announce_mail. Without an answer there
+// is early mail, which belongs into that turn.
+inline constexpr Statement open_new_mailbox{
+    "flow.open_new_mailbox",
+    "INSERT INTO flow_mailboxes (instance_id, arrivals, ready_at_us, early, created_us) "
+    "VALUES ($1, $2, CASE WHEN $3 > 0 THEN $3 WHEN $3 = 0 THEN {now_us} ELSE NULL END, FALSE, "
+    "{now_us}) ON CONFLICT (instance_id) DO NOTHING RETURNING arrivals, early"};
+// Answers whether there is mail to be dropped: then there is a time when it can be seen.
+inline constexpr Statement close_mailbox{
+    "flow.close_mailbox",
+    "DELETE FROM flow_mailboxes WHERE instance_id = $1 RETURNING ready_at_us"};
 inline constexpr Statement drop_messages{"flow.drop_messages",
                                          "DELETE FROM flow_messages WHERE instance_id = $1"};
 inline constexpr Statement drop_execution_messages{
@@ -382,6 +402,7 @@ inline constexpr Statement find_reply{"flow.find_reply",
                                       "SELECT count(*) FROM flow_replies WHERE request_id = $1"};
 inline constexpr Statement take_reply{
     "flow.take_reply", "DELETE FROM flow_replies WHERE request_id = $1 RETURNING failed, body"};
+inline constexpr Statement read_clock{"flow.read_clock", "SELECT {now_us}"};
 inline constexpr Statement earliest_activity{
     "flow.earliest_activity", "SELECT min(available_at_us), {now_us} FROM flow_activities"};
 inline constexpr Statement next_mail{
@@ -473,14 +494,6 @@ inline constexpr Statement find_early{
     "ORDER BY instance_id LIMIT $2 {for_update}"};
 inline constexpr Statement sweep_replies{
     "flow.sweep_replies", "DELETE FROM flow_replies WHERE created_us <= (SELECT {now_us}) - $1"};
-inline constexpr Statement import_instance{
-    "flow.import_instance",
-    "INSERT INTO flow_instances (instance_id, name, version, execution, status, origin, "
-    "lock_token, locked_until_us, last_event, history_bytes, engine, suspended, parent_id, "
-    "parent_execution, parent_event, output, status_version, created_us, started_us, updated_us, "
-    "completed_us) VALUES ($1, $2, $3, 1, $4, $5, $5, 0, $6, $7, $8, FALSE, $9, $10, $11, $12, 0, "
-    "{now_us}, {now_us}, {now_us}, CASE WHEN $13 THEN {now_us} ELSE NULL END) "
-    "ON CONFLICT (instance_id) DO NOTHING RETURNING instance_id"};
 inline constexpr Statement open_mailbox{
     "flow.open_mailbox",
     "INSERT INTO flow_mailboxes (instance_id, arrivals, ready_at_us, early, created_us) "

@@ -141,11 +141,14 @@ PreparedTurn TurnRunner::prepare(Instance& instance,
     commit.token = sight.token;
     commit.next_token = Uuid::v4();
     commit.leased = sight.leased;
+    commit.creates = sight.creates;
     commit.execution = sight.execution;
     commit.last_event = sight.last_event;
     commit.status = status_after(turn.ending);
+    // After a failure the code may not have come as far as its history.
+    commit.names_all_activities = turn.ending == Ending::completed;
     for (const std::size_t taken : turn.taken) {
-        if (taken < sight.mail.size()) {
+        if (taken < sight.mail.size() && !sight.creates) {
             commit.consumed.push_back(sight.mail[taken].position);
         }
     }

@@ -87,12 +87,31 @@ std::optional<PreparedTurn> TurnRunner::run(Instance& instance,
         return std::nullopt;
     }
     Turn turn = checked(instance, sight, messages);
-    return prepare(instance, sight, std::move(turn), std::move(finished));
+    if (sight.creates && turn.ending == Ending::continued) {
+        lose(instance, std::move(input), unwanted);  // Two executions at once: the long way.
+        return std::nullopt;
+    }
+    PreparedTurn prepared = prepare(instance, sight, std::move(turn), std::move(finished));
+    prepared.first = std::move(input.first);
+    return prepared;
 }
 
 // Finds out what this turn is about. False: the instance is not ours any more.
 bool TurnRunner::look(Instance& instance, TurnInput& input, TurnSight& sight) {
-    if (!input.claim && input.mail) {
+    if (input.first) {
+        const StartMessage& start = input.first->start();
+        const InboxMessage mail{.message = Message{.execution = 0, .body = start}};
+        sight = TurnSight{.name = start.name,
+                          .version = start.version,
+                          .execution = 1,
+                          .last_event = 0,
+                          .token = {},
+                          .leased = false,
+                          .attempt = 0,
+                          .now = clock_.now(),
+                          .mail = {mail},
+                          .creates = true};
+    } else if (!input.claim && input.mail) {
         std::optional<ClaimedInstance> peeked =
             provider_.peek_instance(instance.id, instance.token);
         if (!peeked) {

@@ -31,6 +31,7 @@ struct TurnSight {
     int attempt = 0;
     Moment now;
     std::vector<InboxMessage> mail;
+    bool creates = false;  // There is nothing in the store yet.
 };
 
 // A turn that has run and waits for its commit.
@@ -44,6 +45,7 @@ struct PreparedTurn {
     std::vector<std::string> started_workflows;         // in the same order.
     bool activities_waiting = false;
     std::size_t bytes = 0;
+    detail::FirstTurnDuty first{};  // Who waits for the start that this turn is.
 };
 
 class TurnRunner {

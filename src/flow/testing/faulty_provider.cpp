@@ -11,7 +11,7 @@
 namespace holdfast::flow::test {
 namespace {
 
-constexpr std::array<std::string_view, 33> call_names{"claim_instances",
+constexpr std::array<std::string_view, 34> call_names{"claim_instances",
                                                       "peek_instance",
                                                       "load_history",
                                                       "commit_turns",
@@ -43,6 +43,7 @@ constexpr std::array<std::string_view, 33> call_names{"claim_instances",
                                                       "prune",
                                                       "sweep",
                                                       "import_history",
+                                                      "now",
                                                       "until_next_work"};
 static_assert(call_names.size() == static_cast<std::size_t>(Call::until_next_work) + 1);
 
@@ -339,6 +340,10 @@ int FaultyProvider::sweep(milliseconds early_mail_ttl, milliseconds reply_ttl) {
 
 void FaultyProvider::import_history(std::string_view instance, const std::vector<Event>& events) {
     around(Call::import_history, [&] { inner_.import_history(instance, events); });
+}
+
+Moment FaultyProvider::now() {
+    return around(Call::now, [&] { return inner_.now(); });
 }
 
 std::optional<milliseconds> FaultyProvider::until_next_work() {

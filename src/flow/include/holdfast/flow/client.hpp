@@ -57,7 +57,7 @@ public:
     [[nodiscard]] Outcome<typename detail::WorkflowTraits<decltype(W)>::result> result(
         std::string_view id, milliseconds timeout) {
         using R = typename detail::WorkflowTraits<decltype(W)>::result;
-        const InstanceInfo info = wait(id, timeout);
+        const InstanceInfo info = wait_for_end(id, timeout, false);
         if (info.status == Status::completed) {
             return Outcome<R>(Codec<R>::decode(info.output));
         }
@@ -144,6 +144,13 @@ public:
     [[nodiscard]] Provider& provider() noexcept;
 
 private:
+    // By a runtime of this process, together with the first turn. False: nothing has happened.
+    [[nodiscard]] bool start_with_first_turn(const StartOptions& options,
+                                             std::string_view workflow,
+                                             const std::string& id,
+                                             const Payload& input);
+    // Unless `fully`, only the status and the output need be true.
+    [[nodiscard]] InstanceInfo wait_for_end(std::string_view id, milliseconds timeout, bool fully);
     template <class... P, class... A>
     [[nodiscard]] static Payload arguments(detail::Types<P...>, A&&... args) {
         static_assert(sizeof...(P) == sizeof...(A) && (std::convertible_to<A, P> && ...),

@@ -177,7 +177,8 @@ struct OutgoingMessage {
 struct OutgoingStart {
     std::string instance;
     StartMessage start;
-    Uuid token{};  // Not nil: what the new instance's token shall be.
+    Uuid token{};        // Not nil: what the new instance's token shall be.
+    bool notify = true;  // False: somebody in this process looks at it at once.
 };
 
 struct KvChange {
@@ -215,6 +216,9 @@ struct TurnCommit {
     Uuid token;          // Of the claim, or what the commit before left.
     Uuid next_token;     // What this commit leaves. New and random.
     bool leased = true;  // The claim's lease must still run. False: only the token decides.
+    // The turn is the first, and its commit is also the start: lost if the instance exists, or if
+    // mail has come for it already. No token, no claim, `begun` set, no `next`.
+    bool creates = false;
     ExecutionId execution = 1;
     EventId last_event = 0;
     std::vector<Event> events{};
@@ -240,6 +244,8 @@ struct TurnCommit {
     std::vector<ActivityEnd> finished{};   // Claimed activities whose answers it has read.
     std::vector<ActivityTask> activities{};
     std::vector<ActivityKey> cancelled_activities{};
+    // Of a final status. True: no other activity of the instance is left than those named here.
+    bool names_all_activities = false;
     std::vector<EventId> cancelled_timers{};  // Events of timers of this execution.
     std::vector<OutgoingMessage> messages{};
     std::vector<OutgoingStart> starts{};
@@ -436,6 +442,8 @@ public:
     virtual void import_history(std::string_view instance, const std::vector<Event>& events) = 0;
 
     // --- waking
+    // The database's clock.
+    [[nodiscard]] virtual Moment now() = 0;
     // When the earliest invisible mail or activity becomes visible; empty if there is none.
     [[nodiscard]] virtual std::optional<milliseconds> until_next_work() = 0;
 };

@@ -90,6 +90,7 @@ public:
     int sweep(milliseconds early_mail_ttl, milliseconds reply_ttl) override;
     void import_history(std::string_view instance, const std::vector<Event>& events) override;
 
+    [[nodiscard]] Moment now() override;
     [[nodiscard]] std::optional<milliseconds> until_next_work() override;
 
 private:

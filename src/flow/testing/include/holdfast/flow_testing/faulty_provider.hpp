@@ -59,6 +59,7 @@ enum class Call : std::uint8_t {
     prune,
     sweep,
     import_history,
+    now,
     until_next_work,
 };
 [[nodiscard]] std::string_view to_string(Call call) noexcept;
@@ -137,6 +138,7 @@ public:
     DeleteCounts prune(std::string_view instance, const PruneOptions& options) override;
     int sweep(milliseconds early_mail_ttl, milliseconds reply_ttl) override;
     void import_history(std::string_view instance, const std::vector<Event>& events) override;
+    [[nodiscard]] Moment now() override;
     [[nodiscard]] std::optional<milliseconds> until_next_work() override;
 
 private:
