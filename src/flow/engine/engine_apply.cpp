@@ -248,9 +248,16 @@ void Execution::Engine::receive(const Event& event, const MessageReceived& messa
     deliver(slot, message.data, event.id);
 }
 
-// Messages that were given back while the code ran reach those who wait for them afterwards.
+// Messages that were given back while the code ran reach those who wait for them afterwards; those
+// who awaited what another coroutine gave up learn of it.
 void Execution::Engine::serve_waiting() {
-    while (!returned_.empty()) {
+    while (!to_wake_.empty() || !returned_.empty()) {
+        if (!to_wake_.empty()) {
+            const std::shared_ptr<detail::Listener> waiting = std::move(to_wake_.front());
+            to_wake_.pop_front();
+            resume(waiting.get());
+            continue;
+        }
         ChannelState& channel = channels_[*returned_.begin()];
         if (channel.waiting.empty() || channel.buffered.empty()) {
             returned_.erase(returned_.begin());

@@ -480,7 +480,7 @@ TEST(EngineCancellation, AwaitingWhatWasGivenUpFailsInsteadOfWaitingForEver) {
     Script s(program<&awaits_what_it_gave_up>());
     s.turn();
     s.turn(cancel("stop"));
-    EXPECT_EQ(s.output(), R"("InvalidOperation")");
+    EXPECT_EQ(s.output(), R"("Cancelled")");
 }
 
 Workflow<std::string> unwinds_when_cancelled(Context& ctx) {

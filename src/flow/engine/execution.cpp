@@ -96,6 +96,7 @@ Execution::Engine::Engine(std::string instance,
 Execution::Engine::~Engine() {
     evicting_ = true;
     root_.reset();
+    to_wake_.clear();
 }
 
 void Execution::Engine::begin(WorkflowStarted started, std::map<std::string, Payload> kv) {

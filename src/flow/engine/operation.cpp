@@ -193,7 +193,8 @@ void undecodable(const std::exception& error) {
 
 void Operation::start(Frame& parent, Listener* listener) {
     if (dropped_) {
-        invalid("the operation was given up: nothing will answer it");
+        given_up_ = given_up_.value_or(core_.settle_now());
+        return;
     }
     if (started() && !done() && listener_ != nullptr) {
         invalid("the operation is awaited already; one answer wakes one waiter");
@@ -222,10 +223,16 @@ void Operation::start(Frame& parent, Listener* listener) {
 }
 
 bool Operation::done() const noexcept {
+    if (given_up_) {
+        return true;
+    }
     return task_ ? task_->branch_done() : slot_ != nullptr && slot_->done();
 }
 
 SettledAt Operation::settled_at() const noexcept {
+    if (given_up_) {
+        return *given_up_;
+    }
     return task_ ? task_->branch_settled() : slot_->settled;
 }
 
@@ -255,7 +262,23 @@ void Operation::drop() noexcept {
     }
 }
 
+void Operation::give_up(const std::shared_ptr<Operation>& operation) noexcept {
+    Operation& self = *operation;
+    const bool awaited = self.started() && !self.done() && self.listener_ != nullptr;
+    self.drop();
+    if (awaited && !self.core_.evicting()) {
+        self.given_up_ = self.core_.settle_now();
+        self.core_.wake_later(std::shared_ptr<Listener>(operation, &self));
+    }
+}
+
 Payload Operation::take() {
+    if (given_up_) {
+        throw Failure(FailureInfo{.kind = FailureKind::cancelled,
+                                  .type = "Cancelled",
+                                  .message = "the workflow itself cancelled the operation",
+                                  .retryable = false});
+    }
     if (task_) {
         return task_->branch_take();
     }

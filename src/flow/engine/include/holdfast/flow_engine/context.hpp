@@ -219,6 +219,9 @@ public:
     // --- about itself
     [[nodiscard]] const std::string& instance() const noexcept { return core_.instance(); }
     [[nodiscard]] ExecutionId execution() const noexcept { return core_.execution(); }
+    // The stored name of its code, and which version of it this execution runs to its end.
+    [[nodiscard]] const std::string& workflow() const noexcept { return core_.workflow(); }
+    [[nodiscard]] const std::string& version() const noexcept { return core_.version(); }
     [[nodiscard]] bool replaying() const noexcept { return core_.replaying(); }
     // Silent while replaying.
     [[nodiscard]] Logger& log() noexcept { return core_.log(); }

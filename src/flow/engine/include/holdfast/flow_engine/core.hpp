@@ -7,6 +7,7 @@
 
 #include <coroutine>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <map>
@@ -134,6 +135,9 @@ public:
     [[nodiscard]] bool cancel_requested() const noexcept { return cancelled_.has_value(); }
     [[nodiscard]] SettledAt settle_now() noexcept { return {.event = applied_, .order = ++order_}; }
     [[nodiscard]] bool evicting() const noexcept { return evicting_; }
+    // The code gave up what somebody else of it awaits: who does goes on when the coroutine that
+    // runs has come to rest. At once would be too early: it may destroy the one that runs.
+    void wake_later(std::shared_ptr<Listener> waiting) { to_wake_.push_back(std::move(waiting)); }
 
     // --- for the context
     [[nodiscard]] Moment now() const noexcept;
@@ -160,6 +164,8 @@ public:
     [[nodiscard]] Logger& log() noexcept;
     [[nodiscard]] const std::string& instance() const noexcept { return instance_; }
     [[nodiscard]] ExecutionId execution() const noexcept { return execution_; }
+    [[nodiscard]] const std::string& workflow() const noexcept { return workflow_; }
+    [[nodiscard]] const std::string& version() const noexcept { return version_; }
     [[nodiscard]] bool history_is_long() const noexcept {
         // By what the code reacts to, not by the end: a replay must see what the first run saw.
         return applied_ >= events_soft_ || history_bytes_ >= bytes_soft_;
@@ -210,6 +216,7 @@ protected:
     std::map<std::string, bool, std::less<>> patches_;  // Those asked for, and the answer.
     std::map<std::string, bool, std::less<>> recorded_patches_;
     std::optional<Payload> status_;
+    std::deque<std::shared_ptr<Listener>> to_wake_;
     Logger* logger_ = nullptr;
 
 private:

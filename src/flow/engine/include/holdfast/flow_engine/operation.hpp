@@ -109,8 +109,9 @@ public:
     [[nodiscard]] EventBody& action() noexcept { return action_; }
     Modifiers modifiers;
 
-    // Schedules it unless that was done; from now on `listener` is told. Throws a Failure if it was
-    // given up, or if somebody else listens: one of the two would wait for ever.
+    // Schedules it unless that was done; from now on `listener` is told. Throws a Failure if
+    // somebody else listens: one of the two would wait for ever. What was given up is done, and
+    // has a failure.
     void start(Frame& parent, Listener* listener);
     [[nodiscard]] bool started() const noexcept { return slot_ != nullptr || task_.has_value(); }
     [[nodiscard]] bool done() const noexcept;
@@ -120,6 +121,8 @@ public:
     void ignore(const Listener& listener) noexcept;
     // Nobody wants the answer any more. Idempotent.
     void drop() noexcept;
+    // The same by its owner, while somebody may await it: who does gets a failure.
+    static void give_up(const std::shared_ptr<Operation>& operation) noexcept;
     // Requires: done. Throws the failure.
     [[nodiscard]] Payload take();
 
@@ -135,6 +138,7 @@ private:
     std::optional<Task<Payload>> task_;
     Listener* listener_ = nullptr;
     bool dropped_ = false;
+    std::optional<SettledAt> given_up_;  // Dropped, and somebody was or will be told so.
 };
 using OperationPtr = std::shared_ptr<Operation>;
 
@@ -319,7 +323,8 @@ public:
     void branch_drop() noexcept {}
 };
 
-// An operation that was started. Dropping the handle cancels what has not been answered.
+// An operation that was started. Dropping the handle cancels what has not been answered; whoever
+// awaits it then, or later, gets a Failure of kind cancelled.
 template <class T>
 class [[nodiscard]] Handle : public detail::Awaitable {
 public:
@@ -342,7 +347,7 @@ public:
     [[nodiscard]] bool done() const noexcept { return operation_->done(); }
     void cancel() noexcept {
         if (operation_) {
-            operation_->drop();
+            detail::Operation::give_up(operation_);
         }
     }
 
