@@ -12,6 +12,7 @@
 #include "bare_sqlite.hpp"
 #include "bench_table.hpp"
 #include "flow_workloads.hpp"
+#include "latencies.hpp"
 #include "pgbench.hpp"
 #include "private_server.hpp"
 #include "workers.hpp"
@@ -131,30 +132,6 @@ std::vector<Scenario> scenarios() {
                    {}});
     return all;
 }
-
-// True times of single workflows.
-class Latencies {
-public:
-    void add(std::chrono::nanoseconds took) {
-        const std::lock_guard lock(mutex_);
-        took_us_.push_back(static_cast<double>(took.count()) / 1e3);
-    }
-    [[nodiscard]] double at(double share) {
-        const std::lock_guard lock(mutex_);
-        if (took_us_.empty()) {
-            return 0;
-        }
-        const auto index = static_cast<std::size_t>(share * static_cast<double>(took_us_.size()));
-        const auto nth =
-            took_us_.begin() + static_cast<std::ptrdiff_t>(std::min(index, took_us_.size() - 1));
-        std::nth_element(took_us_.begin(), nth, took_us_.end());
-        return *nth;
-    }
-
-private:
-    std::mutex mutex_;
-    std::vector<double> took_us_;
-};
 
 // Our side: k clients start workflows and wait for them, in one process with their runtime.
 Work run_scenario(flow::Store& store,

@@ -19,6 +19,7 @@ namespace holdfast::app {
 namespace {
 
 constexpr double seconds_max = 3600;
+constexpr int clients_max = 1024;
 
 std::string floor_text(const bench::Result& result) {
     if (!result.floor) {
@@ -128,22 +129,37 @@ std::vector<const bench::SuiteEntry*> chosen(const BenchRequest& request) {
     return all;
 }
 
-// A scenario of flow by its own name, whatever the database.
-std::vector<std::string> wanted(const Context& context, const BenchRequest& request) {
-    if (request.scenario.empty()) {
-        return request.only;
-    }
-    if (request.name != "flow") {
+void refuse_foreign_flags(const BenchRequest& request) {
+    if (!request.scenario.empty() && request.name != "flow") {
         throw InvalidArgument("--scenario belongs to 'holdfast bench flow'");
+    }
+    if ((!request.keys.empty() || request.clients != 0) && request.name != "locks") {
+        throw InvalidArgument("--keys and --clients belong to 'holdfast bench locks'");
+    }
+    if (!request.keys.empty() && request.keys != "distinct" && request.keys != "one") {
+        throw InvalidArgument("--keys is 'distinct' or 'one'");
+    }
+    if (request.clients < 0 || request.clients > clients_max) {
+        throw InvalidArgument(fmt::format("--clients is 1 to {}", clients_max));
+    }
+}
+
+// A scenario of flow or a kind of locks by its own name, on the database that was named, or on all.
+std::vector<std::string> wanted(const Context& context, const BenchRequest& request) {
+    refuse_foreign_flags(request);
+    if (request.scenario.empty() && request.keys.empty()) {
+        return request.only;
     }
     const std::string& url = database_url(context);
     const bool file = url.empty() || sql::parse_url(url).scheme == "sqlite";
+    const bool locks = request.name == "locks";
+    const std::string name = locks ? "cycle." + request.keys : request.scenario;
     std::vector<std::string> names = request.only;
     if (file) {
-        names.push_back("sqlite." + request.scenario);
+        names.push_back("sqlite." + name);
     }
     if (url.empty() || !file) {
-        names.push_back("postgres." + request.scenario);
+        names.push_back((locks ? "pg." : "postgres.") + name);
     }
     return names;
 }
@@ -174,7 +190,8 @@ int bench(const Context& context, const BenchRequest& request) {
     const bench::Place place{.db = database_url(context),
                              .directory = scratch.path(),
                              .database = database_options(context),
-                             .stop = context.stop};
+                             .stop = context.stop,
+                             .clients = request.clients};
     Progress progress{context.quiet};
     Watch watch{progress, context.json || !progress.live()};
     for (const bench::SuiteEntry* suite : suites) {

@@ -12,6 +12,8 @@ struct BenchRequest {
     std::string name;               // Empty: all of them.
     std::string scenario{};         // Of flow: chain1, parallel0, ... on every database.
     std::vector<std::string> only;  // Names of single benchmarks, or beginnings of names.
+    std::string keys{};             // Of locks: distinct or one.
+    int clients = 0;                // Of locks: how many at once; 0: its own numbers.
     int rounds = 9;
     double seconds = 1;  // For each side of a round.
     std::string folder;  // Where files are made; empty: a good place.

@@ -308,6 +308,8 @@ void CommandLine::add_bench() {
                      bench_.scenario,
                      "Of flow: chain1, chain5, parallel, parallel0, fanout, timers, longhistory, "
                      "largepayload.");
+    noun->add_option("--keys", bench_.keys, "Of locks: distinct, or one for everybody.");
+    noun->add_option("--clients", bench_.clients, "Of locks: how many at once.");
     noun->add_option("--rounds", bench_.rounds, "How often each side is measured.")
         ->capture_default_str();
     noun->add_option("--seconds", bench_.seconds, "How long a side runs in a round.")

@@ -81,8 +81,8 @@ Locks::Core::Core(sql::Database& db, LocksOptions options, const Hooks& hooks)
       clock_(options_.clock == nullptr ? system_clock() : *options_.clock),
       capabilities_(capabilities_of(db.dialect())),
       forms_(make_forms(db, tables(), {hooks.tolerance, hooks.reservation})),
-      line_(db, tables(), *forms_, options_.call_timeout),
-      orphans_(*forms_) {
+      orphans_(*forms_),
+      line_(db, tables(), *forms_, orphans_, options_.call_timeout) {
     if (db.dialect().product == sql::Product::sqlite && !options_.names.schema.empty()) {
         throw LockError(LockCode::invalid_argument, "a SQLite file has no schemas; leave it empty");
     }
@@ -186,10 +186,18 @@ void Locks::Core::refuse_if_stopped(const CallOptions& options) {
     }
 }
 
-Acquired Locks::Core::acquire(const Claim& claim, const CallOptions& options) {
+Acquired Locks::Core::acquire(const Claim& claim, const CallOptions& options, bool own_id) {
     refuse_if_stopped(options);
     Steady sent = clock_.steady_now();
-    const Claimed claimed = claim_twice(claim, options, sent);
+    Claimed claimed;
+    try {
+        claimed = claim_twice(claim, options, sent);
+    } catch (const LockError& failure) {
+        if (own_id) {
+            abandon(std::span(&claim, 1), failure);
+        }
+        throw;
+    }
     if (!claimed.taken) {
         contended_.add();
         return Busy{claimed.retry_after};
@@ -218,7 +226,6 @@ Claimed Locks::Core::claim_twice(const Claim& claim, const CallOptions& options,
         sent = clock_.steady_now();
         return forms_->claim(tx, claim, false);  // The lost try may still hold the filter's lock.
     } catch (const std::exception&) {
-        orphans_.adopt(claim.lock_id, claim.ttl);
         LockError second = to_lock_error(std::current_exception(), context);
         LockError unknown(second.lock_code(), second.what(), Outcome::unknown);
         unknown.set_context(context);
@@ -244,10 +251,28 @@ void Locks::Core::refuse_born_expired(std::span<const Grant> grants) {
     }
     born_expired_.add();
     for (const Grant& grant : grants) {
-        orphans_.adopt(grant.lock_id, time_tolerance);
+        // Here and now: the caller may try again with the same id, and must not lose that.
+        try {
+            (void)forms_->free(brief(), grant.lock_id);
+        } catch (const std::exception&) {
+            continue;  // Its lease is over in any case.
+        }
     }
     throw LockError(LockCode::network_timeout,
                     "the lease was over before its answer arrived; use a longer ttl");
+}
+
+void Locks::Core::abandon(std::span<const Claim> claims, const LockError& failure) {
+    if (!failure.indeterminate()) {
+        return;
+    }
+    for (const Claim& claim : claims) {
+        orphans_.adopt(claim.lock_id, claim.ttl);
+    }
+}
+
+sql::TxOptions Locks::Core::brief() const {
+    return {.deadline = Deadline::after(options_.call_timeout), .urgent = true};
 }
 
 void Locks::Core::warn_of_overflow(const Claim& claim, Fence fence) {

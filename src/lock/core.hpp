@@ -40,9 +40,12 @@ public:
     [[nodiscard]] bool is_live_at(std::int64_t expires_ms, std::int64_t now_ms) const;
     [[nodiscard]] std::optional<RawLockInfo> to_info(const sql::Rows& rows) const;
 
-    [[nodiscard]] Acquired acquire(const Claim& claim, const CallOptions& options);
+    // `own_id`: nobody but us knows the claim's id, so nobody will try again with it.
+    [[nodiscard]] Acquired acquire(const Claim& claim, const CallOptions& options, bool own_id);
     // A grant whose lease is over when its answer arrives is of no use, and must not stay behind.
     void refuse_born_expired(std::span<const Grant> grants);
+    // After a failure of unknown outcome: nobody will ever ask for these ids again.
+    void abandon(std::span<const Claim> claims, const LockError& failure);
     [[nodiscard]] Grant to_grant(const Claim& claim, const Claimed::Taken& taken, Steady sent);
     void clean_up(const std::string& storage_key, std::int64_t expires_ms, std::int64_t now_ms);
 
@@ -50,6 +53,25 @@ public:
     void count_extend(bool ok) const { (ok ? extended_ : lost_).add(); }
 
     [[nodiscard]] sql::TxOptions tx_options(const CallOptions& options) const;
+
+    // The same for what may be repeated: if the answer is lost, it is asked for once more.
+    // `repeated` says whether it was.
+    template <class Work>
+    auto call_twice(const LockError::Context& context,
+                    const CallOptions& options,
+                    bool& repeated,
+                    Work&& work) -> decltype(work(sql::TxOptions{})) {
+        try {
+            return call(context, options, work);
+        } catch (const LockError& error) {
+            if (!error.indeterminate() || !error.retryable()) {
+                throw;
+            }
+        }
+        repeated = true;
+        repeated_.add();
+        return call(context, options, work);
+    }
 
     // Makes a call and tells its failure as LockError. Arguments have been checked before.
     template <class Work>
@@ -84,6 +106,7 @@ public:
 
 private:
     Claimed claim_twice(const Claim& claim, const CallOptions& options, Steady& sent);
+    [[nodiscard]] sql::TxOptions brief() const;
     void warn_of_overflow(const Claim& claim, Fence fence);
 
     sql::Database& db_;
@@ -94,8 +117,8 @@ private:
     const Clock& clock_;
     Capabilities capabilities_;
     std::unique_ptr<Forms> forms_;
-    WaitingLine line_;
     Orphans orphans_;
+    WaitingLine line_;
 
     std::atomic<std::int64_t> warned_at_s_{std::numeric_limits<std::int64_t>::min() / 2};
     std::atomic<std::int64_t> cleaned_at_s_{std::numeric_limits<std::int64_t>::min() / 2};

@@ -34,9 +34,15 @@ GroupAcquired Locks::acquire_all(std::span<const std::string> keys,
 
     const CallOptions call{options.stop, options.deadline};
     const Steady sent = core_->clock().steady_now();
-    const std::vector<Claimed> claimed = core_->call({}, call, [&](const sql::TxOptions& tx) {
-        return core_->forms().claim_all(tx, claims);
-    });
+    std::vector<Claimed> claimed;
+    try {
+        claimed = core_->call({}, call, [&](const sql::TxOptions& tx) {
+            return core_->forms().claim_all(tx, claims);
+        });
+    } catch (const LockError& failure) {
+        core_->abandon(claims, failure);
+        throw;
+    }
     if (!claimed.back().taken) {
         return Busy{claimed.back().retry_after};
     }

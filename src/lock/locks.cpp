@@ -61,15 +61,19 @@ Locks::~Locks() = default;
 Acquired Locks::acquire(std::string_view key,
                         std::chrono::milliseconds ttl,
                         const AcquireOptions& options) {
-    return core_->acquire(core_->claim_of(key, ttl, options), {options.stop, options.deadline});
+    return core_->acquire(core_->claim_of(key, ttl, options),
+                          {options.stop, options.deadline},
+                          !options.lock_id.has_value());
 }
 
 Released Locks::release(const LockId& lock_id, const CallOptions& options) {
-    const Freed freed = core_->call({.lock_id = lock_id.reveal()}, options, [&](const auto& tx) {
-        return core_->forms().free(tx, lock_id);
-    });
+    bool repeated = false;
+    const Freed freed = core_->call_twice(
+        {.lock_id = lock_id.reveal()}, options, repeated, [&](const auto& tx) {
+            return core_->forms().free(tx, lock_id);
+        });
     core_->count_release(freed.ok);
-    return {.ok = freed.ok, .why = freed.why};
+    return {.ok = freed.ok, .why = freed.why, .indeterminate = repeated && !freed.ok};
 }
 
 Extended Locks::extend(const LockId& lock_id,
@@ -77,9 +81,11 @@ Extended Locks::extend(const LockId& lock_id,
                        const CallOptions& options,
                        ExtendMode mode) {
     core_->check_ttl(ttl);
-    const Steady sent = core_->clock().steady_now();
-    const Prolonged prolonged =
-        core_->call({.lock_id = lock_id.reveal()}, options, [&](const auto& tx) {
+    Steady sent{};
+    bool repeated = false;
+    const Prolonged prolonged = core_->call_twice(
+        {.lock_id = lock_id.reveal()}, options, repeated, [&](const auto& tx) {
+            sent = core_->clock().steady_now();
             return core_->forms().prolong(tx, lock_id, ttl, mode);
         });
     core_->count_extend(prolonged.expires_at.has_value());

@@ -44,7 +44,11 @@ public:
                 (void)line_.forms_.free(brief(), lock_id_);
             }
         } catch (const std::exception&) {
-            // Nothing is lost: a place nobody stands in costs the others one reservation.
+            // A place nobody stands in costs the others one reservation. But an attempt whose
+            // answer was lost may have taken the lock.
+            if (!arrived_) {
+                line_.orphans_.adopt(lock_id_, default_ttl);
+            }
         }
     }
 
@@ -147,10 +151,12 @@ private:
 WaitingLine::WaitingLine(sql::Database& db,
                          const sql::TableNames& tables,
                          Forms& forms,
+                         Orphans& orphans,
                          std::chrono::milliseconds call_timeout)
     : db_(db),
       tables_(tables),
       forms_(forms),
+      orphans_(orphans),
       call_timeout_(call_timeout),
       longest_sleep_(db.dialect().notifies ? sleep_when_called : sleep_when_not) {}
 

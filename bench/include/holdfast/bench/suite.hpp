@@ -21,6 +21,7 @@ struct Place {
     std::filesystem::path directory;  // For files, on the disk that is to be measured.
     sql::DatabaseOptions database;    // Metrics, logger, retry policy of what is opened.
     std::stop_token stop;
+    int clients = 0;  // How many at once, where a suite can choose; 0: its own numbers.
 };
 
 // Owns what its arms need, so it must outlive its pairs. Leaves nothing behind.

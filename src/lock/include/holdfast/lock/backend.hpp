@@ -69,6 +69,8 @@ enum class Missing : std::uint8_t { expired, not_found };
 struct Released {
     bool ok = false;  // This call removed a live lock.
     std::optional<Missing> why{};
+    // Not `ok`, but the answer to a first try was lost: it may have been this call after all.
+    bool indeterminate = false;
 };
 
 struct Extended {
