@@ -48,6 +48,7 @@ struct AcquireOptions {
     // the lock is free, and its fence is new.
     std::optional<LockId> lock_id{};
     std::string meta{};  // For people who look at the lock; at most 4 KiB.
+    int attempt = 1;     // Which one this is for a waiter; for telemetry.
 };
 
 struct Grant {
