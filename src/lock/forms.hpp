@@ -43,6 +43,7 @@ struct Claimed {
 struct Freed {
     bool ok = false;
     std::optional<Missing> why{};
+    std::string called{};  // The waiter whose turn has come; empty if the database calls by itself.
 };
 
 struct Prolonged {

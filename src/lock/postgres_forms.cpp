@@ -65,7 +65,7 @@ public:
                                    .rows;
         const bool ok = rows[0].get<std::int64_t>(0) > 0;
         if (ok) {
-            return {.ok = true};
+            return {.ok = true, .called = rows[0].get<std::optional<std::string>>(2).value_or("")};
         }
         return {.ok = false, .why = why_missing(rows[0].get<std::optional<std::int64_t>>(1))};
     }

@@ -51,8 +51,8 @@ FROM (SELECT 1) one LEFT JOIN l ON true
 )"};
 
 // $1 lock id, $2 tolerance, $3 how long the key stays free for the first in line, $4 channel.
-// How many were freed, and the row's expiry before the statement. The commit need not be flushed:
-// to lose it leaves the lock held until it expires.
+// How many were freed, the row's expiry before the statement, and who was called. The commit need
+// not be flushed: to lose it leaves the lock held until it expires.
 inline constexpr Statement free_at_once{"lock.free_at_once", R"(
 WITH w AS (
     SELECT q.key, q.since_us, q.lock_id, q.waiter FROM {table.waiters} q
@@ -77,7 +77,7 @@ p AS (
     RETURNING 1)
 SELECT (SELECT count(*) FROM r) + (SELECT count(*) FROM d),
        (SELECT expires_at_ms FROM {table.locks} WHERE lock_id = $1),
-       {now_us} / 1000,
+       (SELECT waiter FROM w WHERE EXISTS (SELECT 1 FROM r)),
        set_config('synchronous_commit', 'off', true)
 )"};
 

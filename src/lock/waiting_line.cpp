@@ -70,6 +70,7 @@ public:
             std::min(until, std::chrono::steady_clock::now() + line_.longest_sleep_);
         wake_.wait_until(lock, stop, latest, [this] { return called_ || look_; });
         look_ = false;
+        seen_ = false;
     }
 
     void arrived() noexcept override { arrived_ = true; }
@@ -84,23 +85,24 @@ public:
     }
 
 private:
-    // Whoever calls us takes our row away; and the call may have been lost.
+    // Whoever calls us takes our row away; and while we slept, the call may have been lost.
     bool still_there() {
         {
             const std::lock_guard lock(line_.mutex_);
-            if (called_) {
-                return false;
+            if (called_ || seen_) {
+                return !called_;
             }
         }
         sql::TxOptions options = brief();
         options.read_only = true;
-        return !line_.db_
-                    .run("LockLookInLine",
-                         options,
-                         statements::stands_in_line.with(line_.tables_),
-                         key_,
-                         lock_id_.reveal())
-                    .rows.empty();
+        seen_ = !line_.db_
+                     .run("LockLookInLine",
+                          options,
+                          statements::stands_in_line.with(line_.tables_),
+                          key_,
+                          lock_id_.reveal())
+                     .rows.empty();
+        return seen_;
     }
 
     void stand() {
@@ -120,6 +122,7 @@ private:
                             waiter_,
                             patience.count());
         in_line_ = true;
+        seen_ = true;
     }
 
     [[nodiscard]] sql::TxOptions brief() const {
@@ -145,6 +148,7 @@ private:
     bool called_ = false;  // Our turn has come, and our row has gone.
     bool look_ = false;    // Something may have been missed.
     bool in_line_ = false;
+    bool seen_ = false;  // There since we last slept.
     bool arrived_ = false;
 };
 

@@ -35,10 +35,12 @@ public:
                                                  const LockId& lock_id,
                                                  Deadline patience);
 
+    // Its turn has come. Empty: somebody's may have. Without effect if it does not wait here.
+    void call(std::string_view waiter);
+
 private:
     class Standing;
 
-    void call(std::string_view waiter);
     void listen();
 
     sql::Database& db_;
