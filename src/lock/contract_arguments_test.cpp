@@ -1,0 +1,266 @@
+// What every backend refuses, and what it accepts: stop tokens, keys, ids, leases.
+#include "lock_fixture.hpp"
+
+namespace holdfast::lock::stories {
+namespace {
+
+class LockArguments : public LockStory {
+protected:
+    static std::stop_token stopped() {
+        std::stop_source source;
+        source.request_stop();
+        return source.get_token();
+    }
+    // The error of each of the three calls that take a key.
+    std::vector<std::optional<LockError>> errors_by_key(const std::string& key) {
+        return {lock_error_of([&] { (void)locks.acquire(key, 1s); }),
+                lock_error_of([&] { (void)locks.is_locked(key); }),
+                lock_error_of([&] { (void)locks.find(key); })};
+    }
+};
+
+void expect_aborted(const std::optional<LockError>& error) {
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->lock_code(), LockCode::aborted);
+    EXPECT_NE(std::string_view(error->what()).find("aborted"), std::string_view::npos);
+    EXPECT_FALSE(error->indeterminate());
+}
+
+void expect_invalid(const std::optional<LockError>& error, std::string_view text) {
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->lock_code(), LockCode::invalid_argument);
+    EXPECT_NE(std::string_view(error->what()).find(text), std::string_view::npos) << error->what();
+}
+
+TEST_P(LockArguments, AStoppedTokenKeepsEveryCallFromAsking) {
+    HOLDFAST_CHECK("locks C1");
+    HOLDFAST_CHECK("locks C2");
+    HOLDFAST_CHECK("locks C3");
+    HOLDFAST_CHECK("locks C4");
+    HOLDFAST_CHECK("locks C5");
+    const Grant held = take("held");
+    expect_aborted(lock_error_of([&] { (void)locks.acquire("k", 1s, {.stop = stopped()}); }));
+    expect_aborted(lock_error_of([&] { locks.release(held.lock_id, {.stop = stopped()}); }));
+    expect_aborted(lock_error_of([&] { locks.extend(held.lock_id, 1s, {.stop = stopped()}); }));
+    expect_aborted(lock_error_of([&] { (void)locks.is_locked("k", {.stop = stopped()}); }));
+    expect_aborted(lock_error_of([&] { (void)locks.find("k", {.stop = stopped()}); }));
+    expect_aborted(
+        lock_error_of([&] { (void)locks.find_by_id(held.lock_id, {.stop = stopped()}); }));
+    EXPECT_FALSE(locks.is_locked("k"));
+    EXPECT_TRUE(locks.release(held.lock_id).ok);
+}
+
+TEST_P(LockArguments, ATokenThatHasNotFiredChangesNothing) {
+    HOLDFAST_CHECK("locks C6");
+    HOLDFAST_CHECK("locks C8");
+    std::stop_source source;
+    const CallOptions options{.stop = source.get_token()};
+    const auto grant =
+        std::get<Grant>(locks.acquire("k", 10s, {.stop = source.get_token()}));
+    EXPECT_TRUE(locks.is_locked("k", options));
+    EXPECT_TRUE(locks.find("k", options));
+    EXPECT_TRUE(locks.extend(grant.lock_id, 10s, options).ok);
+
+    source.request_stop();
+    expect_aborted(lock_error_of([&] { locks.extend(grant.lock_id, 10s, options); }));
+    expect_aborted(lock_error_of([&] { (void)locks.is_locked("k", options); }));
+    EXPECT_TRUE(locks.release(grant.lock_id).ok);
+}
+
+// Arguments come before the token: a mistake is reported as one, whatever else happens.
+TEST_P(LockArguments, AMistakeIsReportedBeforeAStoppedToken) {
+    expect_invalid(lock_error_of([&] { (void)locks.acquire("", 1s, {.stop = stopped()}); }),
+                   "must not be empty");
+    expect_invalid(
+        lock_error_of([&] { locks.extend(LockId::fresh(), 0ms, {.stop = stopped()}); }),
+        "ttlMs");
+}
+
+// The acquisition waits for a transaction that will not end; the token must free its caller.
+TEST_P(LockArguments, ATokenThatFiresDuringAnAcquisitionEndsIt) {
+    HOLDFAST_CHECK("locks C7");
+    (void)take("k", 1s);
+    let_a_short_lease_end();
+    static constexpr sql::Statement hold_counter{
+        "test.hold_counter",
+        "UPDATE holdfast_fences SET key_debug = key_debug WHERE fence_key = 'fence:k' RETURNING 1"};
+    OpenTransaction other(db.open(1), hold_counter);
+    std::stop_source source;
+    Steady fired{};
+    std::jthread stopper([&] {
+        if (GetParam().backend == test::Backend::postgres) {
+            EXPECT_TRUE(db.wait_until_blocked());
+        }
+        fired = std::chrono::steady_clock::now();
+        source.request_stop();
+    });
+    const auto error = lock_error_of([&] {
+        (void)locks.acquire(
+            "k", 60s, {.stop = source.get_token(), .deadline = Deadline::after(60s)});
+    });
+    const auto ended = std::chrono::steady_clock::now();
+    stopper.join();
+    expect_aborted(error);
+    EXPECT_LT(ended - fired, 5s) << "half a second, on a machine with nothing else to do";
+    other.let_go();
+    EXPECT_TRUE(is_granted(locks.acquire("k", 1s))) << "nothing was left behind";
+}
+
+TEST_P(LockArguments, AKeyHasOneTo512BytesOfText) {
+    HOLDFAST_CHECK("locks C9");
+    HOLDFAST_CHECK("locks C10");
+    HOLDFAST_CHECK("locks C11");
+    HOLDFAST_CHECK("locks C53");
+    HOLDFAST_CHECK("locks N12");
+    const auto statements = db->driver_stats().statements;
+    for (const auto& error : errors_by_key("")) {
+        expect_invalid(error, "Key must not be empty");
+    }
+    for (const auto& error : errors_by_key(std::string(600, 'x'))) {
+        expect_invalid(error, "exceeds maximum length");
+    }
+    for (const std::string& bad : {std::string("a\0b", 3),
+                                   std::string("\xED\xA0\x80"),   // A lone surrogate.
+                                   std::string("\xC0\xAF"),       // Longer than it need be.
+                                   std::string("\xF4\x90\x80\x80"),  // Beyond the last character.
+                                   std::string("caf\xC3")}) {
+        for (const auto& error : errors_by_key(bad)) {
+            expect_invalid(error, "Key must");
+        }
+    }
+    EXPECT_EQ(db->driver_stats().statements, statements) << "the database was asked";
+
+    const std::string longest(512, 'x');
+    const Grant grant = take(longest);
+    EXPECT_TRUE(locks.is_locked(longest));
+    EXPECT_TRUE(locks.release(grant.lock_id).ok);
+}
+
+// An id is a type of its own: what has not its form never gets as far as a call.
+TEST_P(LockArguments, ALockIdHasItsForm) {
+    HOLDFAST_CHECK("locks C12");
+    HOLDFAST_CHECK("locks C13");
+    HOLDFAST_CHECK("locks C54");
+    HOLDFAST_CHECK("locks U-B 10");
+    const auto statements = db->driver_stats().statements;
+    for (const std::string bad : {"",
+                                  "too-short",
+                                  "abcdefghijklmnopqrstuvw",
+                                  "abcdefghijklmnopqrstu+",
+                                  "abcdefghijklmnopqrstu=",
+                                  "abcdefghijklmnopqrstu\n"}) {
+        const auto refused = [&](auto call) {
+            const auto error = lock_error_of([&] { call(LockId::parse(bad)); });
+            expect_invalid(error, "Invalid lockId format");
+            if (!bad.empty()) {
+                EXPECT_EQ(std::string_view(error->what()).find(bad), std::string_view::npos);
+            }
+        };
+        refused([&](const LockId& id) { locks.release(id); });
+        refused([&](const LockId& id) { locks.extend(id, 1s); });
+        refused([&](const LockId& id) { (void)locks.find_by_id(id); });
+    }
+    EXPECT_EQ(db->driver_stats().statements, statements);
+}
+
+TEST_P(LockArguments, ALeaseIsPositiveAndBounded) {
+    HOLDFAST_CHECK("locks C14");
+    HOLDFAST_CHECK("locks C15");
+    HOLDFAST_CHECK("locks C16");
+    HOLDFAST_CHECK("locks U-B 14");
+    for (const auto ttl : {-1ms, 0ms}) {
+        expect_invalid(lock_error_of([&] { (void)locks.acquire("k", ttl); }), "positive");
+        expect_invalid(lock_error_of([&] { locks.extend(LockId::fresh(), ttl); }), "positive");
+    }
+    expect_invalid(lock_error_of([&] { (void)locks.acquire("k", ttl_max + 1ms); }), "maximum");
+    for (const std::chrono::milliseconds ttl : {100ms, 1000ms, 30'000ms, 3'600'000ms}) {
+        const Grant grant = take("k", ttl);
+        const auto found = locks.find("k");
+        ASSERT_TRUE(found);
+        EXPECT_EQ(found->expires_at - found->acquired_at, ttl);
+        EXPECT_EQ(found->expires_at, grant.expires_at);
+        const Extended extended = locks.extend(grant.lock_id, ttl);
+        EXPECT_TRUE(extended.ok);
+        EXPECT_GE(extended.expires_at, grant.expires_at);
+        EXPECT_TRUE(locks.release(grant.lock_id).ok);
+    }
+}
+
+TEST_P(LockArguments, WhatIsUnknownIsNoError) {
+    HOLDFAST_CHECK("locks C17");
+    HOLDFAST_CHECK("locks C18");
+    HOLDFAST_CHECK("locks C19");
+    HOLDFAST_CHECK("locks C20");
+    HOLDFAST_CHECK("locks C46");
+    HOLDFAST_CHECK("locks C50");
+    HOLDFAST_CHECK("locks C51");
+    HOLDFAST_CHECK("locks U-B 7");
+    HOLDFAST_CHECK("locks U-B 12");
+    const LockId nobody = LockId::fresh();
+    const Released released = locks.release(nobody);
+    EXPECT_FALSE(released.ok);
+    EXPECT_EQ(released.why, Missing::not_found);
+    const Extended extended = locks.extend(nobody, 1s);
+    EXPECT_FALSE(extended.ok);
+    EXPECT_EQ(extended.why, Missing::not_found);
+    EXPECT_FALSE(locks.is_locked("nothing"));
+    EXPECT_EQ(locks.find("nothing"), std::nullopt);
+    EXPECT_EQ(locks.find_by_id(nobody), std::nullopt);
+    EXPECT_FALSE(locks.find_raw("nothing"));
+    EXPECT_FALSE(locks.find_raw_by_id(nobody));
+}
+
+TEST_P(LockArguments, KeysAreWhateverTheirOwnerSays) {
+    HOLDFAST_CHECK("locks C21");
+    HOLDFAST_CHECK("locks C22");
+    HOLDFAST_CHECK("locks U-B 19");
+    for (const std::string key : {"a:b:c",
+                                  "path/to/it",
+                                  "with-dash",
+                                  "with_underscore",
+                                  "with.dot",
+                                  " blanks  ",
+                                  "%_like'\"\\;--",
+                                  "\xF0\x9F\x94\x92",                             // A lock.
+                                  "caf\xC3\xA9",                                  // Composed.
+                                  "\xE3\x83\xAD\xE3\x83\x83\xE3\x82\xAF",         // Japanese.
+                                  "\xD0\xB7\xD0\xB0\xD0\xBC\xD0\xBE\xD0\xBA"}) {  // Cyrillic.
+        const Grant grant = take(key);
+        const auto found = locks.find_raw(key);
+        ASSERT_TRUE(found) << key;
+        EXPECT_EQ(found->key, key);
+        EXPECT_EQ(locks.find_raw_by_id(grant.lock_id).value().key, key);
+        EXPECT_TRUE(locks.release(grant.lock_id).ok);
+        EXPECT_FALSE(locks.is_locked(key));
+    }
+    const Grant composed = take("caf\xC3\xA9");
+    EXPECT_TRUE(is_busy(locks.acquire("cafe\xCC\x81", 1s))) << "the same word, spelt otherwise";
+    EXPECT_TRUE(locks.release(composed.lock_id).ok);
+}
+
+TEST_P(LockArguments, AStormOfMistakesLeavesTheBackendWorking) {
+    HOLDFAST_CHECK("locks C23");
+    HOLDFAST_CHECK("locks C24");
+    for (int i = 0; i < 10; ++i) {
+        for (const auto& body : std::vector<std::function<void()>>{
+                 [&] { (void)locks.acquire("", 1s); },
+                 [&] { (void)locks.acquire("k", -1ms); },
+                 [&] { locks.release(LockId::parse("bad")); },
+                 [&] { locks.extend(LockId::parse("bad"), 1s); },
+                 [&] { (void)locks.is_locked(""); },
+                 [&] { (void)locks.find(""); }}) {
+            const auto error = lock_error_of(body);
+            ASSERT_TRUE(error);
+            EXPECT_EQ(error->lock_code(), LockCode::invalid_argument);
+            EXPECT_EQ(error->code(), Code::invalid_argument);
+            EXPECT_NE(std::string_view(error->what()), "");
+        }
+    }
+    const Grant grant = take("k");
+    EXPECT_TRUE(locks.release(grant.lock_id).ok);
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, LockArguments, every_setting(), setting_name);
+
+}  // namespace
+}  // namespace holdfast::lock::stories

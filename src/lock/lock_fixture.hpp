@@ -1,0 +1,250 @@
+// Databases that hold the tables of locks, for stories that must be true on each of them.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <semaphore>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "fake_backend.hpp"
+#include "hooks.hpp"
+
+#include <holdfast/lock/locks.hpp>
+#include <holdfast/sql/database.hpp>
+#include <holdfast/sql/source.hpp>
+#include <holdfast/testing/backends.hpp>
+#include <holdfast/testing/check.hpp>
+#include <holdfast/testing/database.hpp>
+
+namespace holdfast::lock::stories {
+
+using namespace std::chrono_literals;
+
+// A database, and which of its commits are refused with a conflict: every second one, say.
+struct Setting {
+    test::Backend backend = test::Backend::sqlite;
+    // PostgreSQL under the rules of a server that never waits: snapshots, conflicts instead of row
+    // locks, the transaction's own clock, no notifications. It stands for DSQL.
+    bool optimistic = false;
+    int conflict_every = 0;  // 0: none.
+};
+
+[[nodiscard]] inline std::string to_string(const Setting& setting) {
+    return (setting.optimistic ? "optimistic" : std::string(to_string(setting.backend))) +
+           (setting.conflict_every > 0 && !setting.optimistic ? "_with_conflicts" : "");
+}
+inline std::ostream& operator<<(std::ostream& out, const Setting& setting) {
+    return out << to_string(setting);
+}
+[[nodiscard]] inline std::string setting_name(const testing::TestParamInfo<Setting>& info) {
+    return to_string(info.param);
+}
+
+// Every second commit: whoever works alone fails once and then succeeds.
+[[nodiscard]] inline auto every_setting(int conflict_every = 2) {
+    return testing::Values(Setting{test::Backend::sqlite},
+                           Setting{test::Backend::postgres},
+                           Setting{test::Backend::postgres, false, conflict_every},
+                           Setting{test::Backend::postgres, true, conflict_every});
+}
+// Rarer conflicts: in a crowd, one can be unlucky more often than it may try.
+[[nodiscard]] inline auto every_setting_of_a_crowd() {
+    return every_setting(20);
+}
+
+// A sequence keeps counting when its transaction is rolled back, so a trigger can refuse a commit
+// and let the repeat pass. Each transaction counts once, however many rows it changes.
+[[nodiscard]] inline std::string conflict_script(int every) {
+    return "CREATE SEQUENCE conflicts;"
+           "CREATE FUNCTION conflict() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+           " IF current_setting('story.decided', true) IS DISTINCT FROM txid_current()::text THEN"
+           "  PERFORM set_config('story.decided', txid_current()::text, true);"
+           "  IF nextval('conflicts') % " +
+           std::to_string(every) +
+           " = 1 THEN"
+           "   RAISE EXCEPTION 'a conflict on purpose' USING ERRCODE = '40001';"
+           "  END IF;"
+           " END IF;"
+           " RETURN NULL; END $$;"
+           "DO $$ DECLARE t text; BEGIN"
+           " FOR t IN SELECT tablename FROM pg_tables"
+           "  WHERE schemaname = current_schema() AND tablename LIKE 'holdfast\\_%'"
+           "  AND tablename NOT LIKE '%schema%' LOOP"
+           "  EXECUTE 'CREATE CONSTRAINT TRIGGER conflict AFTER INSERT OR UPDATE OR DELETE ON '"
+           "   || t || ' DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION conflict()';"
+           " END LOOP; END $$";
+}
+
+// The parameters of a plain server, and the dialect of one that never waits.
+class OptimisticSource final : public sql::ConnectionSource {
+public:
+    explicit OptimisticSource(std::string database) : database_(std::move(database)) {}
+
+    [[nodiscard]] const sql::Dialect& dialect() const noexcept override {
+        return sql::dialect_of(sql::Product::dsql);
+    }
+    [[nodiscard]] sql::ConnectParams prepare(Deadline, const std::stop_token&) override {
+        return {{"host", test::shared_postgres().socket_folder},
+                {"dbname", database_},
+                {"user", "postgres"},
+                {"client_encoding", "UTF8"},
+                {"options", R"(-c default_transaction_isolation=repeatable\ read)"}};
+    }
+    void opened(const sql::ConnectParams&, const sql::DatabaseError*) noexcept override {}
+    void closed() noexcept override {}
+
+private:
+    std::string database_;
+};
+
+// An empty database with the tables of locks, as the setting wants it.
+class LockDatabase {
+public:
+    explicit LockDatabase(const Setting& setting,
+                          sql::DatabaseOptions options = test::quick_options())
+        : setting_(setting), outside(setting.backend, std::move(options)) {
+        sql::schema_apply(outside, schema_part(), {});
+        if (setting.conflict_every > 0) {
+            outside.execute(conflict_script(setting.conflict_every));
+        }
+        if (setting.optimistic) {
+            outside.close();
+            optimistic_ = open();
+        }
+    }
+
+    // NOLINTNEXTLINE(google-explicit-constructor): it stands for the database it has opened.
+    operator sql::Database&() noexcept { return optimistic_ ? *optimistic_ : *outside; }
+    sql::Database* operator->() noexcept { return &static_cast<sql::Database&>(*this); }
+
+    // A second handle, as another process would have it, by the same clock.
+    [[nodiscard]] std::unique_ptr<sql::Database> open(int connections = 16) const {
+        sql::DatabaseOptions options = outside.options();
+        options.connections = connections;
+        if (!setting_.optimistic) {
+            return std::make_unique<sql::Database>(outside.url(), options);
+        }
+        options.sources["optimistic"] = [this](const sql::Url&) {
+            return std::make_unique<OptimisticSource>(outside.name());
+        };
+        return std::make_unique<sql::Database>("optimistic:test", options);
+    }
+
+    void advance_clock(std::chrono::microseconds by) noexcept { outside.advance_clock(by); }
+    [[nodiscard]] std::int64_t number(std::string_view query) const {
+        return outside.number(query);
+    }
+    // Changes rows behind everybody's back, and past the conflicts.
+    void tamper(const std::string& script) const {
+        outside.execute(
+            (setting_.conflict_every > 0 ? "SET session_replication_role = replica;" : "") +
+            script);
+    }
+    // True once somebody waits for somebody else's row; only servers can tell.
+    [[nodiscard]] bool wait_until_blocked(Deadline deadline = Deadline::after(20s)) const {
+        while (!deadline.passed()) {
+            if (number("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND "
+                       "datname = current_database()") > 0) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+private:
+    Setting setting_;
+
+public:
+    test::Database outside;
+
+private:
+    std::unique_ptr<sql::Database> optimistic_;
+};
+
+// Somebody else's transaction, which has run a statement and stays open until it is let go.
+class OpenTransaction {
+public:
+    OpenTransaction(std::unique_ptr<sql::Database> db, const sql::Statement& statement)
+        : db_(std::move(db)), thread_([this, statement] {
+              db_->transact("Stay", {}, [&](sql::Tx& tx) {
+                  (void)tx.query(statement);
+                  entered_.release();
+                  left_.wait();
+              });
+          }) {
+        entered_.acquire();
+    }
+    ~OpenTransaction() { let_go(); }
+    OpenTransaction(const OpenTransaction&) = delete;
+    OpenTransaction& operator=(const OpenTransaction&) = delete;
+
+    // Commits.
+    void let_go() {
+        if (thread_.joinable()) {
+            leave_.set_value();
+            thread_.join();
+        }
+    }
+
+private:
+    std::unique_ptr<sql::Database> db_;
+    std::counting_semaphore<> entered_{0};  // Once more for each repeat after a conflict.
+    std::promise<void> leave_;
+    std::shared_future<void> left_ = leave_.get_future().share();
+    std::jthread thread_;
+};
+
+using tests::lock_error_of;
+
+template <class Body>
+[[nodiscard]] std::optional<LockCode> lock_code_of(Body&& body) {
+    const auto error = lock_error_of(std::forward<Body>(body));
+    return error ? std::optional(error->lock_code()) : std::nullopt;
+}
+
+[[nodiscard]] inline bool is_busy(const Acquired& acquired) {
+    return std::holds_alternative<Busy>(acquired);
+}
+[[nodiscard]] inline bool is_granted(const Acquired& acquired) {
+    return std::holds_alternative<Grant>(acquired);
+}
+
+// Every thread runs `work(i)`, and all begin together.
+inline void all_at_once(int threads, const std::function<void(int)>& work) {
+    std::promise<void> gun;
+    const std::shared_future<void> start = gun.get_future().share();
+    std::vector<std::jthread> crowd;
+    crowd.reserve(static_cast<std::size_t>(threads));
+    for (int i = 0; i < threads; ++i) {
+        crowd.emplace_back([&work, start, i] {
+            start.wait();
+            work(i);
+        });
+    }
+    gun.set_value();
+}
+
+class LockStory : public testing::TestWithParam<Setting> {
+protected:
+    Grant take(std::string_view key, std::chrono::milliseconds ttl = 10s) {
+        return std::get<Grant>(locks.acquire(key, ttl));
+    }
+    // The rest of a lease of one second, and the grace after it.
+    void let_a_short_lease_end() { db.advance_clock(2500ms); }
+
+    LockDatabase db{GetParam()};
+    Locks locks{db};
+};
+
+}  // namespace holdfast::lock::stories
