@@ -40,6 +40,10 @@ std::optional<Meaning> by_state(const sql::SqlState& state) {
     if (category == "53") {
         return unavailable;
     }
+    if (category == "58") {
+        // A disk that fails, the server's or SQLite's: no bug, and nothing that waiting cures.
+        return Meaning{LockCode::service_unavailable, false};
+    }
     if (category == "22" || one_of(text, {"23502", "23503", "23514", "54000"})) {
         return Meaning{LockCode::invalid_argument, false};
     }
@@ -121,10 +125,8 @@ LockError translate(const Error& error, LockError::Context context) {
             meaning = by_state(reported->state()).value_or(meaning);
         }
     }
-    LockError result(meaning.code,
-                     message_of(meaning, error, context.sqlstate),
-                     error.outcome(),
-                     error.where());
+    LockError result(
+        meaning.code, message_of(meaning, error, context.sqlstate), error.outcome(), error.where());
     result.set_retryable(meaning.retryable);
     result.set_context(std::move(context));
     return result;

@@ -113,10 +113,7 @@ class FakeBackend final : public Backend {
 public:
     explicit FakeBackend(const Clock& clock = system_clock()) : clock_(clock) {}
     // A release that nobody waits for any more may still be inside.
-    ~FakeBackend() override {
-        std::unique_lock lock(mutex_);
-        changed_.wait_until(lock, soon().when(), [&] { return inside_ == 0; });
-    }
+    ~FakeBackend() override { (void)wait_until_idle(); }
     FakeBackend(const FakeBackend&) = delete;
     FakeBackend& operator=(const FakeBackend&) = delete;
 
@@ -137,6 +134,11 @@ public:
     [[nodiscard]] bool wait_for_extends(std::size_t count) const {
         std::unique_lock lock(mutex_);
         return changed_.wait_until(lock, soon().when(), [&] { return extends_.size() >= count; });
+    }
+    // Nobody is inside any more; false if somebody stays.
+    [[nodiscard]] bool wait_until_idle() const {
+        std::unique_lock lock(mutex_);
+        return changed_.wait_until(lock, soon().when(), [&] { return inside_ == 0; });
     }
 
     [[nodiscard]] Grant grant(const AcquireCall& call) {

@@ -25,8 +25,7 @@ std::string to_string(Fence fence) {
 }
 
 Fence parse_fence(std::string_view text) {
-    const bool digits =
-        std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+    const bool digits = std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
     if (text.size() != fence_digits || !digits) {
         throw LockError(LockCode::invalid_argument, "a fence is written as exactly 15 digits");
     }
