@@ -172,19 +172,21 @@ private:
     std::unique_ptr<sql::Database> optimistic_;
 };
 
-// Somebody else's transaction, which has run a statement and stays open until it is let go.
+// Somebody else's transaction, which has done its work and stays open until it is let go.
 class OpenTransaction {
 public:
-    OpenTransaction(std::unique_ptr<sql::Database> db, const sql::Statement& statement)
-        : db_(std::move(db)), thread_([this, statement] {
+    OpenTransaction(std::unique_ptr<sql::Database> db, std::function<void(sql::Tx&)> work)
+        : db_(std::move(db)), thread_([this, work = std::move(work)] {
               db_->transact("Stay", {}, [&](sql::Tx& tx) {
-                  (void)tx.query(statement);
+                  work(tx);
                   entered_.release();
                   left_.wait();
               });
           }) {
         entered_.acquire();
     }
+    OpenTransaction(std::unique_ptr<sql::Database> db, const sql::Statement& statement)
+        : OpenTransaction(std::move(db), [statement](sql::Tx& tx) { (void)tx.query(statement); }) {}
     ~OpenTransaction() { let_go(); }
     OpenTransaction(const OpenTransaction&) = delete;
     OpenTransaction& operator=(const OpenTransaction&) = delete;

@@ -122,12 +122,17 @@ WHERE NOT EXISTS (SELECT 1 FROM {table.locks} h WHERE h.key = $3 AND h.lock_id <
 ON CONFLICT (fence_key) DO UPDATE SET fence = c.fence + 1
 )"};
 // $1 key, $2 fence key, $3 user key, $4 lock id, $5 ttl, $6 tolerance, $7 owner, $8 meta, $9 group.
+// It asks again what count_up asked: a rival whom that one has seen may have gone since, so that the
+// insertion would meet nobody, and take the rival's fence.
 inline constexpr Statement take{"lock.take", R"(
 INSERT INTO {table.locks} AS t
     (key, lock_id, expires_at_ms, acquired_at_ms, fence, user_key, owner, meta, group_id)
 SELECT $1, $4, {now_us} / 1000 + $5, {now_us} / 1000,
        substr(CAST(1000000000000000 + f.fence AS text), 2), $3, $7, $8, $9
-FROM {table.fences} f WHERE f.fence_key = $2
+FROM {table.fences} f
+WHERE f.fence_key = $2
+  AND NOT EXISTS (SELECT 1 FROM {table.locks} h WHERE h.key = $1 AND h.lock_id <> $4
+                  AND h.expires_at_ms > {now_us} / 1000 - $6)
 ON CONFLICT (key) DO UPDATE
 SET lock_id = excluded.lock_id, expires_at_ms = excluded.expires_at_ms,
     acquired_at_ms = excluded.acquired_at_ms, fence = excluded.fence,

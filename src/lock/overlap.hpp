@@ -1,0 +1,52 @@
+// Who held what when, and whether two ever held the same at once.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+
+namespace holdfast::lock::stories {
+
+// One holding of a key. Leases are judged by the database's clock, as it was told to the holder; a
+// release by the machine's steady clock, which all who are asked share.
+struct Holding {
+    std::string key;
+    std::uint64_t fence = 0;
+    std::int64_t from_ms = 0;
+    std::int64_t until_ms = 0;         // The last expiry that was acknowledged.
+    std::int64_t answered_ns = 0;      // When the holder had been told.
+    std::int64_t release_sent_ns = 0;  // Before which it was not given back; 0 if it never was.
+};
+
+// One sentence for every pair that overlaps, and for every fence that was given twice.
+[[nodiscard]] inline std::vector<std::string> overlaps(const std::vector<Holding>& holdings) {
+    std::map<std::string, std::vector<Holding>> by_key;
+    for (const Holding& holding : holdings) {
+        by_key[holding.key].push_back(holding);
+    }
+    std::vector<std::string> found;
+    for (auto& [key, all] : by_key) {
+        std::ranges::sort(all, {}, &Holding::fence);
+        for (std::size_t i = 1; i < all.size(); ++i) {
+            const Holding& before = all[i - 1];
+            const Holding& after = all[i];
+            if (after.fence == before.fence) {
+                found.push_back(fmt::format("{}: fence {} was given twice", key, after.fence));
+            }
+            const bool early = before.release_sent_ns == 0
+                                   ? after.from_ms < before.until_ms
+                                   : after.answered_ns < before.release_sent_ns;
+            if (early) {
+                found.push_back(fmt::format(
+                    "{}: fence {} was held before fence {} was over", key, after.fence, before.fence));
+            }
+        }
+    }
+    return found;
+}
+
+}  // namespace holdfast::lock::stories
