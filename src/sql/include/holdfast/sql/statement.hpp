@@ -51,7 +51,7 @@ public:
 
     // The same statement with its {table.x} holes bound to chosen names, which are lent: they must
     // live until the call returns.
-    [[nodiscard]] constexpr Statement with(const TableNames& names) const noexcept {
+    [[nodiscard]] constexpr auto with(const TableNames& names) const noexcept -> Statement {
         Statement bound = *this;
         bound.names_ = &names;
         return bound;
