@@ -85,16 +85,15 @@ void Handle::State::begin_release() {
 }
 
 void Handle::State::end_release(Phase next, std::optional<Released> answer) noexcept {
-    std::stop_source ended;
-    {
+    const std::stop_source ended = [&] {
         const std::lock_guard lock(mutex_);
         phase_ = next;
         releaser_ = {};
         if (answer) {
             released_ = answer;
         }
-        ended = release_ended_;
-    }
+        return release_ended_;
+    }();
     changed_.notify_all();
     ended.request_stop();
 }
@@ -202,8 +201,8 @@ bool Handle::State::dispose_within(std::chrono::milliseconds timeout) {
         disposal->cancel.request_stop();
         end_release(Phase::disposed);
         report(LockError(LockCode::network_timeout, "disposal timed out"));
-    } else if (disposal->error) {
-        report(*disposal->error);
+    } else if (const std::optional<LockError>& error = disposal->error; error) {
+        report(*error);
     }
     return true;
 }

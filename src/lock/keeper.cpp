@@ -263,7 +263,7 @@ void Keeper::Work::sleep(std::unique_lock<std::mutex>& lock,
 
 // Releases the mutex.
 void Keeper::Work::wake(std::unique_lock<std::mutex>& lock) {
-    std::stop_source before = std::exchange(changed_, std::stop_source{});
+    const std::stop_source before = std::exchange(changed_, std::stop_source{});
     lock.unlock();
     before.request_stop();
 }

@@ -173,7 +173,7 @@ bool Observed::is_locked(std::string_view key, const CallOptions& options) {
 
 namespace {
 
-constexpr auto tell_found = [](const auto& answer, Event& event, const auto& /*subject*/) {
+constexpr auto tell_found = [](const auto& answer, Event& event, auto& /*subject*/) {
     event.result = result_of(answer.has_value());
     if (answer) {
         if constexpr (requires { answer->info; }) {
