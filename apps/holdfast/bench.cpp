@@ -3,7 +3,6 @@
 #include <chrono>
 
 #include "database.hpp"
-#include "exit_code.hpp"
 #include "metrics.hpp"
 #include "temp_folder.hpp"
 #include "terminal.hpp"
@@ -11,6 +10,7 @@
 #include <sys/statfs.h>
 
 #include <holdfast/base/error.hpp>
+#include <holdfast/base/exit_code.hpp>
 #include <holdfast/bench/report.hpp>
 #include <holdfast/bench/suite.hpp>
 #include <holdfast/sql/url.hpp>

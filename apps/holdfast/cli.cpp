@@ -9,7 +9,6 @@
 #include "completion.hpp"
 #include "config.hpp"
 #include "demo.hpp"
-#include "exit_code.hpp"
 #include "flow.hpp"
 #include "schema.hpp"
 #include "version.hpp"
@@ -18,6 +17,7 @@
 #include <fmt/ranges.h>
 
 #include <holdfast/base/error.hpp>
+#include <holdfast/base/exit_code.hpp>
 
 namespace holdfast::app {
 namespace {
@@ -188,7 +188,11 @@ void CommandLine::add_flow_looks(CLI::App& noun) {
     takes_choice(list->add_option("--status", flow_.status, "Only those in this state."),
                  {"pending", "running", "completed", "failed", "cancelled"});
     list->add_option("--workflow", flow_.workflow, "Only those of this workflow.");
+    list->add_option("--version", flow_.version, "Only those that run this version of it.");
     list->add_option("--prefix", flow_.prefix, "Only ids that begin like this.");
+    list->add_option("--attribute", flow_.attributes, "Only those with NAME=JSON; repeatable.");
+    list->add_option("--younger-than", flow_.younger_than, "Created less long ago than this: 2h.");
+    list->add_option("--older-than", flow_.older_than, "Created longer ago than this: 30d.");
     list->add_option("--limit", flow_.limit, "How many.")
         ->check(CLI::Range(1, flow_list_max))
         ->capture_default_str();
@@ -212,6 +216,8 @@ void CommandLine::add_flow_talks(CLI::App& noun) {
         ->capture_default_str();
     start->add_option("--version", flow_.version, "Of its code; the worker chooses if left out.");
     start->add_option("--delay", flow_.delay, "Begin this much later, as in 30s.");
+    start->add_option(
+        "--cron", flow_.cron, "Run by a schedule, in UTC: '*/5 * * * *', @daily, '@every 90m'.");
     takes_choice(
         start->add_option("--on-duplicate", flow_.on_duplicate, "If there is one of that id."),
         {"reject", "use-existing", "restart"});
@@ -238,6 +244,12 @@ void CommandLine::add_flow_talks(CLI::App& noun) {
         verb->add_option("--reason", flow_.reason, "Why.")->capture_default_str();
     }
     add_flow_verb(noun, "resume", "Let a suspended one go on.", &flow_resume);
+    CLI::App* reset = add_flow_verb(
+        noun, "reset", "Take it back to an earlier point; it goes on from there.", &flow_reset);
+    reset->add_option("--to", flow_.to, "The last event that stays.");
+    reset->add_flag("--to-start", flow_.to_start, "Only its start stays.");
+    reset->add_flag("--before-failure", flow_.before_failure, "Try again what failed last.");
+    reset->add_option("--version", flow_.version, "Of the code that goes on.");
 }
 
 void CommandLine::add_flow_house(CLI::App& noun) {

@@ -1,11 +1,11 @@
 #include "completion.hpp"
 
-#include "exit_code.hpp"
 #include "terminal.hpp"
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
 #include <holdfast/base/error.hpp>
+#include <holdfast/base/exit_code.hpp>
 
 namespace holdfast::app {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "database.hpp"
 #include "demo_story.hpp"
-#include "exit_code.hpp"
 #include "flow_text.hpp"
 #include "flow_timeline.hpp"
 #include "metrics.hpp"
@@ -14,6 +13,7 @@
 #include "temp_folder.hpp"
 #include <fmt/core.h>
 
+#include <holdfast/base/exit_code.hpp>
 #include <holdfast/base/redact.hpp>
 #include <holdfast/flow/sql_provider.hpp>
 #include <holdfast/sql/schema.hpp>

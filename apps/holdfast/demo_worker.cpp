@@ -5,12 +5,12 @@
 #include "database.hpp"
 #include "demo.hpp"
 #include "demo_shop.hpp"
-#include "exit_code.hpp"
 #include <fmt/core.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include <holdfast/base/clock.hpp>
+#include <holdfast/base/exit_code.hpp>
 
 namespace holdfast::app {
 namespace {

@@ -5,13 +5,13 @@
 #include <iostream>
 #include <iterator>
 
-#include "exit_code.hpp"
 #include "flow_access.hpp"
 #include "flow_text.hpp"
 #include "terminal.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/error.hpp>
+#include <holdfast/base/exit_code.hpp>
 #include <holdfast/base/uuid.hpp>
 #include <holdfast/flow_engine/stored.hpp>
 
@@ -125,7 +125,8 @@ std::string counts_text(const flow::DeleteCounts& counts) {
 int flow_start(const Context& context, const FlowRequest& request) {
     const flow::StartOptions options{.version = request.version,
                                      .delay = duration_of("--delay", request.delay),
-                                     .duplicate = policy_named(request.on_duplicate)};
+                                     .duplicate = policy_named(request.on_duplicate),
+                                     .cron = request.cron};
     const flow::Payload input = json_arguments("--input", request.input);
     const std::string id = request.id.empty() ? Uuid::v4().text() : request.id;
     FlowAccess flows(context);
@@ -198,6 +199,26 @@ int flow_resume(const Context& context, const FlowRequest& request) {
     (void)flows.client().resume(request.id);
     return say(
         context, {{"id", request.id}, {"resumed", true}}, fmt::format("{} goes on", request.id));
+}
+
+int flow_reset(const Context& context, const FlowRequest& request) {
+    const int points =
+        (request.to > 0 ? 1 : 0) + (request.to_start ? 1 : 0) + (request.before_failure ? 1 : 0);
+    if (points != 1) {
+        throw InvalidArgument(
+            "say where to: --before-failure, --to-start, or --to with the last event that stays "
+            "(holdfast flow history has the numbers)");
+    }
+    flow::ResetOptions options{.event = request.to, .version = request.version};
+    if (!request.before_failure) {
+        options.to = request.to_start ? flow::ResetTo::start : flow::ResetTo::event;
+    }
+    FlowAccess flows(context);
+    (void)flows.info(request.id);
+    const flow::ExecutionId execution = flows.client().reset(request.id, options);
+    return say(context,
+               {{"id", request.id}, {"execution", execution}},
+               fmt::format("{} goes on as execution {}", request.id, execution));
 }
 
 int flow_export(const Context& context, const FlowRequest& request) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "command.hpp"
 
@@ -17,10 +18,13 @@ struct FlowRequest {
     std::string version;
     std::string input = "[]";
     std::string delay = "0";
+    std::string cron;
     std::string on_duplicate = "reject";
 
     std::string status;
     std::string prefix;
+    std::string younger_than;
+    std::vector<std::string> attributes;  // NAME=JSON
     int limit = 50;
     std::string page;
     bool all = false;
@@ -33,6 +37,10 @@ struct FlowRequest {
 
     std::string reason = "by the operator";
     std::string grace = "0";
+
+    std::uint64_t to = 0;  // An event; 0: none named.
+    bool to_start = false;
+    bool before_failure = false;
 
     std::string file;
     bool force = false;
@@ -56,6 +64,7 @@ int flow_cancel(const Context& context, const FlowRequest& request);
 int flow_terminate(const Context& context, const FlowRequest& request);
 int flow_suspend(const Context& context, const FlowRequest& request);
 int flow_resume(const Context& context, const FlowRequest& request);
+int flow_reset(const Context& context, const FlowRequest& request);
 
 // Keeping house.
 int flow_export(const Context& context, const FlowRequest& request);

@@ -23,8 +23,7 @@ sql::Database& with_tables(sql::Database& db, const std::stop_token& stop) {
 FlowAccess::FlowAccess(const Context& context)
     : db_(required_database_url(context), database_options(context)),
       store_(with_tables(db_, context.stop)),
-      client_(store_),
-      stop_(context.stop) {}
+      client_(store_) {}
 
 flow::InstanceInfo FlowAccess::info(std::string_view id) {
     std::optional<flow::InstanceInfo> found = client_.info(id);
@@ -53,9 +52,7 @@ flow::InstanceInfo FlowAccess::running(std::string_view id, std::string_view wha
 }
 
 flow::Moment FlowAccess::now() {
-    const sql::Timestamp now = db_.transact(
-        "FlowNow", {.stop = stop_, .read_only = true}, [](sql::Tx& tx) { return tx.now(); });
-    return std::chrono::floor<std::chrono::milliseconds>(now);
+    return client_.provider().now();
 }
 
 std::chrono::milliseconds duration_of(std::string_view option, const std::string& text) {

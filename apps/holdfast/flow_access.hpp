@@ -30,7 +30,6 @@ private:
     sql::Database db_;
     flow::Store store_;
     flow::Client client_;
-    std::stop_token stop_;
 };
 
 [[nodiscard]] std::chrono::milliseconds duration_of(std::string_view option,

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <span>
 
-#include "exit_code.hpp"
 #include "flow.hpp"
 #include "flow_access.hpp"
 #include "flow_text.hpp"
@@ -12,6 +11,7 @@
 
 #include <holdfast/base/clock.hpp>
 #include <holdfast/base/error.hpp>
+#include <holdfast/base/exit_code.hpp>
 
 namespace holdfast::app {
 namespace {
@@ -25,8 +25,20 @@ constexpr std::size_t children_max = 20;
 constexpr std::size_t lines_all = 1'000'000;
 constexpr milliseconds tail_interval{100};
 
+// NAME=JSON
+std::pair<std::string, flow::Payload> attribute_of(const std::string& text) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0 || !flow::is_json(text.substr(equals + 1))) {
+        throw InvalidArgument(fmt::format(
+            "--attribute '{}' is no NAME=JSON; a text needs its quotes, as in city='\"Ulm\"'",
+            text));
+    }
+    return {text.substr(0, equals), flow::Payload{text.substr(equals + 1)}};
+}
+
 flow::ListInstances listing_of(const FlowRequest& request) {
     flow::ListInstances ask{.name = request.workflow,
+                            .version = request.version,
                             .id_prefix = request.prefix,
                             .limit = request.limit,
                             .page = request.page};
@@ -38,11 +50,31 @@ flow::ListInstances listing_of(const FlowRequest& request) {
                 request.status));
         }
     }
+    for (const std::string& text : request.attributes) {
+        ask.attributes.insert(attribute_of(text));
+    }
     return ask;
+}
+
+// By the database's clock, which made the times that these are compared with.
+void bound_by_age(flow::ListInstances& ask, const FlowRequest& request, FlowAccess& flows) {
+    if (!request.younger_than.empty()) {
+        ask.created_after = flows.now() - duration_of("--younger-than", request.younger_than);
+    }
+    if (!request.older_than.empty()) {
+        ask.created_before = flows.now() - duration_of("--older-than", request.older_than);
+    }
 }
 
 std::string took(const flow::InstanceInfo& info, flow::Moment now) {
     return elapsed(info.completed.value_or(std::max(now, info.created)) - info.created);
+}
+
+std::string_view so_far(const flow::InstanceInfo& info) {
+    if (info.completed) {
+        return "took";
+    }
+    return info.status == flow::Status::pending ? "waiting for" : "running for";
 }
 
 std::string took(const Step& step, flow::Moment now) {
@@ -89,7 +121,7 @@ Picture picture_of(FlowAccess& flows, const FlowRequest& request) {
 std::string identity_of(const Picture& picture) {
     const flow::InstanceInfo& info = picture.info;
     std::string text = bold(shortened(info.instance, id_width)) + "  " + status_text(info) + "\n";
-    row(text, "workflow", fmt::format("{} {}", info.name, info.version));
+    row(text, "workflow", info.version.empty() ? info.name : info.name + " " + info.version);
     row(text,
         "execution",
         picture.executions.size() > 1 ? fmt::format("{} of {}; --execution N shows another",
@@ -98,10 +130,10 @@ std::string identity_of(const Picture& picture) {
                                       : "");
     row(text,
         "started",
-        fmt::format("{} UTC, {} {}",
-                    moment_text(info.created),
-                    info.completed ? "took" : "running for",
-                    took(info, picture.now)));
+        fmt::format(
+            "{} UTC, {} {}", moment_text(info.created), so_far(info), took(info, picture.now)));
+    row(text, "schedule", info.cron.value_or(""));
+    row(text, "due", info.due ? moment_text(*info.due) + " UTC" : "");
     row(text, "parent", info.parent ? info.parent->instance : "");
     row(text, "status", info.custom_status ? info.custom_status->json : "");
     if (is_final(info.status)) {
@@ -225,8 +257,9 @@ private:
 }  // namespace
 
 int flow_list(const Context& context, const FlowRequest& request) {
-    const flow::ListInstances ask = listing_of(request);
+    flow::ListInstances ask = listing_of(request);
     FlowAccess flows(context);
+    bound_by_age(ask, request, flows);
     const flow::InstancePage page = flows.client().list(ask);
     if (context.json) {
         Json json{{"instances", Json::array()}, {"next", page.next}};

@@ -31,11 +31,15 @@ std::string text_of(const std::optional<flow::Payload>& payload, std::string_vie
 }
 
 std::string describe_started(const flow::WorkflowStarted& started) {
-    return fmt::format("{} {} {}{}",
-                       started.name,
-                       started.version,
-                       started.input.json,
-                       started.parent ? " for " + started.parent->instance : "");
+    std::string text = fmt::format("{} {}", started.name, started.version);
+    text += started.cron ? fmt::format(" (by {})", *started.cron) : "";
+    if (!started.resets.empty()) {
+        const flow::ResetPoint& reset = started.resets.back();
+        text += fmt::format(" (execution {} reset to event {})", reset.execution, reset.event);
+    }
+    text += " " + started.input.json;
+    text += started.parent ? " for " + started.parent->instance : "";
+    return text;
 }
 
 std::string describe_update(const flow::UpdateHandled& update) {
@@ -118,6 +122,12 @@ Json to_json(const flow::InstanceInfo& info) {
     json["updated_ms"] = info.updated.time_since_epoch().count();
     if (info.completed) {
         json["completed_ms"] = info.completed->time_since_epoch().count();
+    }
+    if (info.cron) {
+        json["cron"] = *info.cron;
+    }
+    if (info.due) {
+        json["due_ms"] = info.due->time_since_epoch().count();
     }
     return json;
 }

@@ -6,12 +6,12 @@
 #include <variant>
 
 #include "cli.hpp"
-#include "exit_code.hpp"
 #include "signals.hpp"
 #include "terminal.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/config.hpp>
+#include <holdfast/base/exit_code.hpp>
 #include <holdfast/base/settings.hpp>
 
 namespace holdfast::app {

@@ -4,13 +4,13 @@
 #include <vector>
 
 #include "database.hpp"
-#include "exit_code.hpp"
 #include "parts.hpp"
 #include "terminal.hpp"
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include <holdfast/base/error.hpp>
+#include <holdfast/base/exit_code.hpp>
 #include <holdfast/base/redact.hpp>
 
 namespace holdfast::app {

@@ -4,11 +4,11 @@
 #include <cerrno>
 #include <csignal>
 
-#include "exit_code.hpp"
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <holdfast/base/assert.hpp>
+#include <holdfast/base/exit_code.hpp>
 
 namespace holdfast::app {
 namespace {

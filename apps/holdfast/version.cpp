@@ -1,8 +1,9 @@
 #include "version.hpp"
 
-#include "exit_code.hpp"
 #include "terminal.hpp"
 #include <nlohmann/json.hpp>
+
+#include <holdfast/base/exit_code.hpp>
 
 namespace holdfast::app {
 

@@ -6,13 +6,13 @@
 
 #include <holdfast/base/error.hpp>
 #include <holdfast/base/log.hpp>
+#include <holdfast/flow_engine/limits.hpp>
 
 namespace holdfast::flow {
 namespace {
 
 using std::chrono::steady_clock;
 
-constexpr std::size_t result_bytes_max = 1U << 20U;
 // A process keeps about this much work in hand, so that short activities need no asking and long
 // ones are left to others.
 constexpr std::chrono::microseconds work_in_hand{50'000};
@@ -37,11 +37,11 @@ ActivityAnswer answered(const ActivityKey& key, std::variant<Payload, FailureInf
 }
 
 std::variant<Payload, FailureInfo> bounded(Payload result) {
-    if (result.json.size() > result_bytes_max) {
+    if (result.json.size() > payload_bytes_max) {
         return FailureInfo{
             .type = "LimitExceeded",
             .message = fmt::format(
-                "the result has {} bytes; at most {}", result.json.size(), result_bytes_max),
+                "the result has {} bytes; at most {}", result.json.size(), payload_bytes_max),
             .retryable = false};
     }
     return result;
@@ -125,6 +125,21 @@ bool undecided(const Error& error) {
     return error.outcome() == holdfast::Outcome::unknown || error.code() == Code::unavailable ||
            error.code() == Code::conflict || error.code() == Code::exhausted ||
            error.code() == Code::deadline;
+}
+
+}  // namespace
+
+namespace {
+
+// For the metric.
+std::string_view outcome_of(bool cancelled, bool transactional, const ActivityAnswer* answer) {
+    if (cancelled) {
+        return "cancelled";
+    }
+    if (answer == nullptr) {
+        return transactional ? "committed" : "given_back";
+    }
+    return std::holds_alternative<Payload>(answer->result) ? "success" : "error";
 }
 
 }  // namespace
@@ -323,14 +338,36 @@ void ActivityPool::run(Shared& shared, const std::shared_ptr<Job>& job) {
         answer = answered(claim.task.key, failure_now());
     }
     ++shared.meters->activities;
+    const auto took =
+        std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - began);
+    shared.meters->ran(
+        claim,
+        outcome_of(job->stop.stop_requested(), committed, answer ? &*answer : nullptr),
+        took);
     {
         const std::lock_guard lock(shared.mutex);
-        const auto took =
-            std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - began);
         shared.mean_us += (static_cast<double>(took.count()) - shared.mean_us) / 16.0;
         shared.mean_us = std::max(shared.mean_us, 1.0);
     }
     finish(shared, job, std::move(answer), committed);
+}
+
+// A note that is not kept costs the next attempt some work, and this one nothing. One that is
+// refused says that nobody wants the result any more.
+void ActivityPool::beat(Shared& shared, Job& job, const Payload& progress) {
+    const ClaimedActivity& claim = job.claim;
+    try {
+        const bool kept = shared.provider.heartbeat(claim.task.key, claim.token, progress);
+        // Whoever was asked already may be here because of that, under the lock.
+        if (!kept && !job.stop.stop_requested()) {
+            const std::lock_guard lock(shared.mutex);
+            shared.ask_to_stop(job);
+        }
+    } catch (const std::exception& error) {
+        shared.meters->failed("heartbeat");
+        shared.logger.warn("a heartbeat could not be kept",
+                           {{"instance", claim.task.key.instance}, {"error", error.what()}});
+    }
 }
 
 // Empty: it was transactional, and its answer is committed or was not wanted.
@@ -339,7 +376,7 @@ std::optional<ActivityAnswer> ActivityPool::answer_of(Shared& shared, Job& job) 
     const Registry::Activity& activity = *shared.registry.find_activity(claim.task.name);
     ActivityContext context(
         claim, job.stop.get_token(), shared.logger, [&](const Payload& progress) {
-            shared.provider.heartbeat(claim.task.key, claim.token, progress);
+            beat(shared, job, progress);
         });
     if (!activity.transactional) {
         return answered(claim.task.key, bounded(activity.run(context, nullptr, claim.task.input)));

@@ -76,6 +76,7 @@ private:
     static void work(const std::shared_ptr<Shared>& shared);
     static void run(Shared& shared, const std::shared_ptr<Job>& job);
     static std::optional<ActivityAnswer> answer_of(Shared& shared, Job& job);
+    static void beat(Shared& shared, Job& job, const Payload& progress);
     static void finish(Shared& shared,
                        const std::shared_ptr<Job>& job,
                        std::optional<ActivityAnswer> answer,

@@ -1,6 +1,6 @@
 #include <array>
 
-#include "statements.hpp"
+#include "statements_admin.hpp"
 
 #include <holdfast/flow/sql_provider.hpp>
 
@@ -8,7 +8,7 @@ namespace holdfast::flow {
 
 namespace {
 
-constexpr std::array<const sql::Statement*, 82> plain{
+constexpr std::array<const sql::Statement*, 95> plain{
     &statements::create_instance,
     &statements::create_advanced,
     &statements::adopt_mailbox,
@@ -24,6 +24,9 @@ constexpr std::array<const sql::Statement*, 82> plain{
     &statements::close_mailbox,
     &statements::drop_messages,
     &statements::drop_execution_messages,
+    &statements::drop_timers,
+    &statements::schedule_start,
+    &statements::hurry_start,
     &statements::consume_messages,
     &statements::delay_messages,
     &statements::cancel_timers,
@@ -42,6 +45,7 @@ constexpr std::array<const sql::Statement*, 82> plain{
     &statements::erase_kv,
     &statements::clear_kv,
     &statements::seed_kv,
+    &statements::reset_kv,
     &statements::bury_kv,
     &statements::set_attribute,
     &statements::remove_attribute,
@@ -49,8 +53,7 @@ constexpr std::array<const sql::Statement*, 82> plain{
     &statements::add_activity,
     &statements::find_activities,
     &statements::find_activities_unlocked,
-    &statements::find_tagged,
-    &statements::find_tagged_unlocked,
+    &statements::activity_tags,
     &statements::claim_activity,
     &statements::end_activity,
     &statements::look_at_activity,
@@ -73,12 +76,18 @@ constexpr std::array<const sql::Statement*, 82> plain{
     &statements::next_mail,
     &statements::next_activity,
     &statements::list_instances,
+    &statements::list_by_attribute,
     &statements::list_executions,
     &statements::current_execution,
     &statements::list_children,
     &statements::count_instances,
     &statements::count_rest,
     &statements::lock_instance,
+    &statements::count_rows,
+    &statements::shrink_history,
+    &statements::shrink_messages,
+    &statements::shrink_executions,
+    &statements::shrink_activities,
     &statements::delete_history,
     &statements::delete_executions,
     &statements::delete_messages,
@@ -86,20 +95,26 @@ constexpr std::array<const sql::Statement*, 82> plain{
     &statements::delete_attributes,
     &statements::find_ended,
     &statements::is_ended,
-    &statements::prune_executions,
+    &statements::find_prunable,
+    &statements::find_prunable_instances,
     &statements::prune_history,
+    &statements::prune_execution,
     &statements::find_early,
     &statements::sweep_replies,
+    &statements::import_instance,
+    &statements::import_kv,
     &statements::open_mailbox,
 };
-constexpr std::array<const sql::FencedStatement*, 8> fenced{
+constexpr std::array<const sql::FencedStatement*, 10> fenced{
     &statements::claim_instance,
     &statements::release_instance,
+    &statements::hurry_instance,
     &statements::renew_instance,
     &statements::advance,
     &statements::advance_fully,
     &statements::advance_execution,
     &statements::resume_instance,
+    &statements::end_for_deletion,
     &statements::delete_instance,
 };
 constexpr std::array<std::string_view, 1> tokens{"lock_token"};

@@ -2,18 +2,24 @@
 
 #include <algorithm>
 
+#include "cron.hpp"
 #include "exchange.hpp"
+#include "reset.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/clock.hpp>
 #include <holdfast/base/error.hpp>
 #include <holdfast/base/uuid.hpp>
+#include <holdfast/flow_engine/limits.hpp>
 #include <holdfast/flow_engine/stored.hpp>
 
 namespace holdfast::flow {
 namespace {
 
 using std::chrono::steady_clock;
+
+// How often a reset is planned anew because the workflow went on meanwhile.
+constexpr int reset_tries_max = 16;
 
 // A waiter looks for itself from time to time: what another process did reaches it only so. The
 // pause grows, and a local change ends it at once.
@@ -49,6 +55,78 @@ constexpr std::size_t id_bytes_max = 256;
                 fmt::format("'{}' {} within {} ms", id, what, timeout.count()));
 }
 
+void require_room(std::string_view what, const Payload& payload) {
+    if (payload.json.size() > payload_bytes_max) {
+        throw Error(Code::limit_exceeded,
+                    holdfast::Outcome::not_applied,
+                    fmt::format("{} has {} bytes; at most {}: keep it elsewhere and pass its "
+                                "address",
+                                what,
+                                payload.json.size(),
+                                payload_bytes_max));
+    }
+}
+
+struct Bounded {
+    template <class T>
+    void operator()(const T&) const {}
+    void operator()(const ChannelMessage& message) const {
+        require_room("the message", message.data);
+    }
+    void operator()(const SignalMessage& message) const {
+        require_room("the signal", message.data);
+    }
+    void operator()(const UpdateMessage& message) const {
+        require_room("the input", message.input);
+    }
+    void operator()(const QueryMessage& message) const { require_room("the input", message.input); }
+};
+
+std::optional<std::string> cron_of(const StartOptions& options) {
+    return options.cron.empty() ? std::nullopt : std::optional(options.cron);
+}
+
+// Until the first run, by the database's clock.
+milliseconds delay_of(const StartOptions& options, Provider& provider) {
+    if (options.cron.empty()) {
+        return options.delay;
+    }
+    const Cron cron(options.cron);
+    const Moment now = provider.now();
+    return cron.next(now + options.delay, now + options.delay) - now;
+}
+
+// The keys that an execution began with: those that the ones before it left. Empty if one of them
+// is gone. An execution that was reset has left nothing; the next one began as it did.
+std::map<std::string, Payload> keys_before(Provider& provider,
+                                           std::string_view id,
+                                           ExecutionId execution,
+                                           const std::vector<ExecutionInfo>& executions) {
+    std::map<std::string, Payload> keys;
+    ExecutionId expected = 1;
+    for (const ExecutionInfo& info : executions) {
+        if (info.execution >= execution) {
+            break;
+        }
+        if (info.execution != expected++) {
+            return {};
+        }
+        if (info.status == Status::reset) {
+            continue;
+        }
+        for (const Event& event : provider.load_history(id, info.execution).events) {
+            if (const auto* set = std::get_if<KvSet>(&event.body)) {
+                keys.insert_or_assign(set->key, set->value);
+            } else if (const auto* erased = std::get_if<KvErased>(&event.body)) {
+                keys.erase(erased->key);
+            } else if (std::holds_alternative<KvCleared>(event.body)) {
+                keys.clear();
+            }
+        }
+    }
+    return keys;
+}
+
 }  // namespace
 
 Client::Client(std::shared_ptr<Store> store) : owned_(std::move(store)), store_(owned_.get()) {}
@@ -63,7 +141,7 @@ bool Client::start_with_first_turn(const StartOptions& options,
                                    std::string_view workflow,
                                    const std::string& id,
                                    const Payload& input) {
-    if (options.delay.count() != 0 || !options.version.empty() ||
+    if (options.delay.count() != 0 || !options.cron.empty() || !options.version.empty() ||
         options.duplicate == DuplicatePolicy::restart || id.empty() || id.size() > id_bytes_max) {
         return false;
     }
@@ -81,15 +159,18 @@ bool Client::start_by_name(const StartOptions& options,
                            std::string_view workflow,
                            std::string id,
                            Payload input) {
+    require_room("the input", input);
     if (start_with_first_turn(options, workflow, id, input)) {
         return true;
     }
+    const milliseconds delay = delay_of(options, provider());
     StartInstance request{.instance = std::move(id),
                           .start = StartMessage{.name = std::string(workflow),
                                                 .version = options.version,
                                                 .input = std::move(input),
-                                                .parent = std::nullopt},
-                          .delay = options.delay,
+                                                .parent = std::nullopt,
+                                                .cron = cron_of(options)},
+                          .delay = delay,
                           .duplicate = options.duplicate,
                           .notify = !store_->exchange().runs(workflow),
                           .token = Uuid::v4()};
@@ -113,7 +194,7 @@ bool Client::start_by_name(const StartOptions& options,
         }
         return false;
     }
-    if (options.delay.count() == 0) {
+    if (delay.count() == 0) {
         exchange.started(workflow, request.instance, started.token);
     } else {
         exchange.call_off(request.instance);
@@ -179,6 +260,7 @@ FailureInfo Client::failure_of(const InstanceInfo& info) {
 }
 
 Delivery Client::send(std::string_view id, MessageBody message) {
+    std::visit(Bounded{}, message);
     const std::string instance(id);
     const Delivery delivery = provider().send(
         OutgoingMessage{.instance = instance,
@@ -205,6 +287,29 @@ Delivery Client::suspend(std::string_view id, std::string reason) {
 
 bool Client::resume(std::string_view id) {
     return provider().resume(id) && send(id, ResumeMessage{}) == Delivery::delivered;
+}
+
+ExecutionId Client::reset(std::string_view id, const ResetOptions& options) {
+    const auto runs = [&](const std::string& child) {
+        const std::optional<InstanceInfo> found = provider().info(child);
+        return found && !is_final(found->status);
+    };
+    for (int tries = 0; tries < reset_tries_max; ++tries) {
+        const std::optional<InstanceInfo> found = provider().info(id);
+        if (!found) {
+            unknown_instance(id);
+        }
+        const ResetInstance request = plan_reset(
+            std::string(id), found->execution, history(id, found->execution), options, runs);
+        if (provider().reset(request)) {
+            store_->exchange().mailed(request.instance);
+            store_->exchange().changed(request.instance);
+            return request.next.execution;
+        }
+    }
+    throw Error(Code::conflict,
+                holdfast::Outcome::not_applied,
+                fmt::format("'{}' goes on while it is being reset; suspend it first", id));
 }
 
 Payload Client::ask(
@@ -278,17 +383,28 @@ SystemStats Client::stats() {
 }
 
 std::string Client::export_history(std::string_view id, ExecutionId execution) {
-    return encode(history(id, execution));
+    const std::optional<InstanceInfo> found = provider().info(id);
+    if (!found) {
+        unknown_instance(id);
+    }
+    ExportedHistory exported;
+    exported.instance = id;
+    exported.execution = execution == 0 ? found->execution : execution;
+    exported.events = history(id, exported.execution);
+    exported.kv = exported.execution == found->execution
+                      ? provider().load_history(id, found->execution, found->last_event).kv
+                      : keys_before(provider(), id, exported.execution, executions(id));
+    return encode(exported);
 }
 
 void Client::import_history(std::string_view id, std::string_view lines) {
-    std::vector<Event> events;
+    ExportedHistory history;
     try {
-        events = decode_events(lines);
+        history = decode_export(lines);
     } catch (const Undecodable& error) {
         throw InvalidArgument(error.what());
     }
-    provider().import_history(id, events);
+    provider().import_history(id, history);
 }
 
 DeleteCounts Client::remove(std::string_view id, bool force) {

@@ -19,6 +19,7 @@
 
 #include <holdfast/base/config.hpp>
 #include <holdfast/base/error.hpp>
+#include <holdfast/base/exit_code.hpp>
 #include <holdfast/base/log.hpp>
 #include <holdfast/base/units.hpp>
 #include <holdfast/base/uuid.hpp>
@@ -30,12 +31,6 @@
 
 namespace holdfast::flow {
 namespace {
-
-constexpr int exit_done = 0;
-constexpr int exit_refused = 1;
-constexpr int exit_usage = 2;
-constexpr int exit_unavailable = 3;
-constexpr int exit_internal = 4;
 
 constexpr milliseconds drain_deadline{30'000};
 constexpr std::array verbs{"run", "start", "query", "update", "replay"};
@@ -218,7 +213,8 @@ int start(const Registry& registry, Words words) {
     const Payload input = arguments_of(words.option("--input", "[]"));
     const StartOptions options{.version = words.option("--version", ""),
                                .delay = words.duration("--delay", "0"),
-                               .duplicate = policy_of(words.option("--on-duplicate", "reject"))};
+                               .duplicate = policy_of(words.option("--on-duplicate", "reject")),
+                               .cron = words.option("--cron", "")};
     const milliseconds wait = words.duration("--wait", "0");
     const std::string id = words.option("--id", Uuid::v4().text());
     Store store{database_url(words)};
@@ -258,7 +254,7 @@ int ask(const Registry& registry, Words words, bool update) {
     return exit_done;
 }
 
-std::vector<Event> read_history(const std::string& path) {
+ExportedHistory read_history(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     const std::string lines{std::istreambuf_iterator<char>(file), {}};
     if (!file) {
@@ -267,7 +263,7 @@ std::vector<Event> read_history(const std::string& path) {
                     fmt::format("cannot read '{}'; name a file of holdfast flow export", path));
     }
     try {
-        return decode_events(lines);
+        return decode_export(lines);
     } catch (const Undecodable& error) {
         throw InvalidArgument(fmt::format("{}: {}", path, error.what()));
     }
@@ -285,10 +281,14 @@ ExecutionId execution_of(const std::string& text) {
 int replay(const Registry& registry, Words words) {
     const std::string path = words.take("the file that holdfast flow export wrote");
     words.no_more();
-    // Ids of children and random numbers come from the instance's id.
-    const std::string id = words.option("--id", std::filesystem::path(path).stem().string());
-    const ExecutionId execution = execution_of(words.option("--execution", "1"));
-    std::vector<Event> events = read_history(path);
+    ExportedHistory history = read_history(path);
+    // Ids of children and random numbers come from the instance's id. A bare history does not say.
+    const std::string known =
+        history.instance.empty() ? std::filesystem::path(path).stem().string() : history.instance;
+    const std::string id = words.option("--id", known);
+    const ExecutionId execution =
+        execution_of(words.option("--execution", std::to_string(history.execution)));
+    std::vector<Event>& events = history.events;
     const auto* started =
         events.empty() ? nullptr : std::get_if<WorkflowStarted>(&events.front().body);
     if (started == nullptr) {
@@ -305,7 +305,8 @@ int replay(const Registry& registry, Words words) {
                                           fmt::join(registry.versions(name), ", ")));
     }
     const std::size_t count = events.size();
-    const auto difference = check_replay(id, *program, std::move(events), {}, execution);
+    const auto difference =
+        check_replay(id, *program, std::move(events), std::move(history.kv), execution);
     if (words.json()) {
         fmt::print("{{\"file\":{},\"workflow\":{},\"version\":{},\"events\":{},\"same\":{}{}}}\n",
                    quote(path),
@@ -337,38 +338,21 @@ int dispatch(const Registry& registry, std::vector<std::string> words) {
         return run(registry, Words(std::move(words), {"--db"}));
     }
     if (name == "start") {
-        return start(
-            registry,
-            Words(std::move(words),
-                  {"--db", "--id", "--input", "--version", "--delay", "--wait", "--on-duplicate"}));
+        return start(registry,
+                     Words(std::move(words),
+                           {"--db",
+                            "--id",
+                            "--input",
+                            "--version",
+                            "--delay",
+                            "--cron",
+                            "--wait",
+                            "--on-duplicate"}));
     }
     if (name == "replay") {
         return replay(registry, Words(std::move(words), {"--db", "--id", "--execution"}));
     }
     return ask(registry, Words(std::move(words), {"--db", "--timeout"}), name == "update");
-}
-
-int exit_code_of(Code code) {
-    switch (code) {
-        case Code::invalid_argument:
-            return exit_usage;
-        case Code::condition_failed:
-        case Code::not_found:
-        case Code::already_exists:
-        case Code::limit_exceeded:
-        case Code::unauthorized:
-            return exit_refused;
-        case Code::conflict:
-        case Code::unavailable:
-        case Code::cancelled:
-        case Code::deadline:
-        case Code::exhausted:
-            return exit_unavailable;
-        case Code::unsupported:
-        case Code::internal:
-            break;
-    }
-    return exit_internal;
 }
 
 }  // namespace
@@ -378,12 +362,9 @@ int command_line(const Registry& registry, int argc, const char* const* argv) {
         argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "holdfast";
     try {
         return dispatch(registry, {argv + std::min(argc, 1), argv + argc});
-    } catch (const Error& error) {
-        fmt::print(stderr, "{}: {}\n", program, error.what());
-        return exit_code_of(error.code());
     } catch (const std::exception& error) {
-        fmt::print(stderr, "{}: {}\n", program, error.what());
-        return exit_internal;
+        fmt::print(stderr, "{}: {}\n", program, sentence_of(error));
+        return exit_code_of(error);
     }
 }
 

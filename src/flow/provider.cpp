@@ -17,7 +17,8 @@ constexpr std::array all_statuses{Status::pending,
                                   Status::completed,
                                   Status::failed,
                                   Status::cancelled,
-                                  Status::continued};
+                                  Status::continued,
+                                  Status::reset};
 
 std::vector<std::string> checked(std::vector<std::string> tags) {
     if (tags.empty() || tags.size() > tags_max) {
@@ -43,6 +44,8 @@ std::string_view to_string(Status status) noexcept {
             return "cancelled";
         case Status::continued:
             return "continued";
+        case Status::reset:
+            return "reset";
     }
     return "";
 }

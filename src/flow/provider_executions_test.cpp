@@ -359,9 +359,9 @@ TEST_P(ProviderExecutions, AnImportedHistoryReadsBackAndIsNotOverwritten) {
     const std::vector<Event> events{
         {.id = 1, .time_ms = 5, .body = WorkflowStarted{"order", "1.0.0", text("in"), {}, {}}},
         {.id = 2, .time_ms = 6, .body = WorkflowCompleted{text("out")}}};
-    provider.import_history("a", events);
+    provider.import_history("a", {.events = events});
     EXPECT_EQ(provider.load_history("a", 1).events, events);
-    EXPECT_TRUE(test::code_of([&] { provider.import_history("a", events); }));
+    EXPECT_TRUE(test::code_of([&] { provider.import_history("a", {.events = events}); }));
     EXPECT_TRUE(idle());
 }
 

@@ -31,6 +31,9 @@ RuntimeOptions checked_options(RuntimeOptions options) {
             "session_idle must be longer than an activity goes between renewals, "
             "else a session is lost while its activity runs");
     }
+    if (options.retention < milliseconds{0}) {
+        throw InvalidArgument("a retention is not negative; 0 keeps everything");
+    }
     if (options.max_attempts < 1) {
         throw InvalidArgument("max_attempts is at least 1");
     }
@@ -237,6 +240,10 @@ int Runtime::State::run_until_idle() {
             worked = true;
         }
     }
+    if (options_.retention > milliseconds{0}) {
+        forget_old();
+    }
+    measure(steady_clock::now());
     return steps;
 }
 
@@ -274,6 +281,7 @@ void Runtime::State::keep(Steady now) {
     }
     keep_sessions(now);
     sweep(now);
+    measure(now);
 }
 
 void Runtime::State::keep_sessions(Steady now) {
@@ -299,6 +307,30 @@ void Runtime::State::sweep(Steady now) {
         }
     }
     swept_ = now;
+    if (options_.retention > milliseconds{0}) {
+        forget_old();
+    }
+}
+
+void Runtime::State::measure(Steady now) {
+    constexpr std::chrono::seconds pause{60};
+    if (meters_->wanted() && (measured_ == Steady{} || now - measured_ >= pause)) {
+        measured_ = now;
+        meters_->measured(provider_.stats(), instances_.size());
+    }
+}
+
+// A bounded number at a time, so that leases are renewed in between.
+void Runtime::State::forget_old() {
+    constexpr int instances_per_sweep = 200;
+    const Moment before = provider_.now() - options_.retention;
+    const DeleteCounts ended = provider_.delete_ended(
+        {.ids = {}, .completed_before = before, .limit = instances_per_sweep});
+    const DeleteCounts pruned = provider_.prune_ended(before, instances_per_sweep);
+    if (ended.instances + pruned.executions > 0) {
+        log().info("what ended long ago was removed",
+                   {{"instances", ended.instances}, {"executions", pruned.executions}});
+    }
 }
 
 // --- Runtime

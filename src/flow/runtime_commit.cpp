@@ -110,6 +110,7 @@ void Runtime::State::commit_turns(std::vector<PreparedTurn> turns) {
             break;
         } catch (const Error& error) {
             log().warn("turns could not be committed", {{"error", error.what()}});
+            meters_->failed("commit_turns");
             if (draining_ || !may_pass(error) || steady_clock::now() + pause > give_up) {
                 break;
             }
@@ -172,6 +173,7 @@ void Runtime::State::commit_ends(const std::vector<ActivityEnd>& ends) {
     } catch (const Error& error) {
         // Their leases run out, and they are run again: at least once is what was promised.
         log().warn("activities could not be ended", {{"error", error.what()}});
+        meters_->failed("end_activities");
     }
     for (std::size_t i = 0; i < ends.size(); ++i) {
         activities_.settled(ends[i].key, ends[i].token);
@@ -191,6 +193,7 @@ void Runtime::State::settle(PreparedTurn& turn, const TurnCommit& commit, Commit
 
 void Runtime::State::settle_committed(PreparedTurn& turn, const TurnCommit& commit) {
     Instance& instance = *turn.instance;
+    meters_->committed(commit, instance.execution.get(), clock_.now());
     instance.token = commit.next_token;
     for (const ActivityEnd& end : commit.finished) {
         activities_.settled(end.key, end.token);

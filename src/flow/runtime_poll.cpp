@@ -100,6 +100,7 @@ void Runtime::State::poll_loop(const std::stop_token& stop) {
             found += poll_activities();
         } catch (const std::exception& error) {
             log().warn("the store could not be polled", {{"error", error.what()}});
+            meters_->failed("poll");
         }
         if (found >= claims_max) {
             continue;

@@ -92,6 +92,8 @@ private:
     void keep(Steady now);
     void keep_sessions(Steady now);
     void sweep(Steady now);
+    void forget_old();
+    void measure(Steady now);
     [[nodiscard]] bool quiet() const;
     Logger& log() const;
 
@@ -100,7 +102,7 @@ private:
     const Registry registry_;
     const RuntimeOptions options_;
     const std::string worker_id_;
-    std::shared_ptr<Meters> meters_ = std::make_shared<Meters>();
+    std::shared_ptr<Meters> meters_ = std::make_shared<Meters>(options_.metrics);
     DatabaseClock clock_;
     InstanceTable instances_;
     ActivityPool activities_;
@@ -120,6 +122,7 @@ private:
 
     Steady sessions_kept_{};
     Steady swept_{};
+    Steady measured_{};
     std::atomic<bool> draining_ = false;
     std::atomic<bool> heard_clock_ = false;  // The store's; before that nothing may start here.
     bool drained_ = false;

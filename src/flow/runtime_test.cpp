@@ -4,6 +4,26 @@
 #include <holdfast/base/error.hpp>
 
 namespace holdfast::flow::tests {
+
+Workflow<std::int64_t> rounds(Context& ctx);
+
+}  // namespace holdfast::flow::tests
+
+HOLDFAST_NAME(holdfast::flow::tests::rounds, "test.rounds");
+
+namespace holdfast::flow::tests {
+
+// What it does depends on what the execution before left.
+Workflow<std::int64_t> rounds(Context& ctx) {
+    const std::int64_t round = ctx.kv().get<std::int64_t>("round").value_or(0) + 1;
+    ctx.kv().set("round", round);
+    co_await ctx.activity<&greet>(std::to_string(round));
+    if (round == 3) {
+        co_return round;
+    }
+    co_return again();
+}
+
 namespace {
 
 class RuntimeStory : public testing::TestWithParam<test::Backend> {
@@ -11,7 +31,13 @@ protected:
     StoreFixture place{GetParam()};
     Store& store = *place.store;
     Client client{store};
-    std::optional<Runtime> runtime{std::in_place, store, test_registry(), manual_options()};
+    std::optional<Runtime> runtime{std::in_place, store, registry(), manual_options()};
+
+    static Registry registry() {
+        Registry registry = test_registry();
+        registry.workflow<&rounds>();
+        return registry;
+    }
 
     // Time passes, and whoever has something to do by then does it.
     void advance(std::chrono::microseconds by) {
@@ -22,7 +48,7 @@ protected:
     void crash_and_restart(RuntimeOptions options = manual_options()) {
         runtime.reset();
         place.db.advance_clock(1min);
-        runtime.emplace(store, test_registry(), options);
+        runtime.emplace(store, registry(), options);
     }
     Status status(std::string_view id) { return client.info(id)->status; }
 };
@@ -255,14 +281,38 @@ TEST_P(RuntimeStory, AWorkflowNobodyHasWaitsAndEndsAsPoison) {
 TEST_P(RuntimeStory, AHistoryCanBeExportedCheckedAndImported) {
     client.start<&chain>("chain", 3);
     runtime->run_until_idle();
-    const std::string lines = client.export_history("chain");
-    EXPECT_EQ(check_replay("chain", &detail::run_program<&chain>, decode_events(lines)),
-              std::nullopt);
-    EXPECT_NE(check_replay("chain", &detail::run_program<&sleeper>, decode_events(lines)),
-              std::nullopt);
-    client.import_history("copy", lines);
+    const ExportedHistory history = decode_export(client.export_history("chain"));
+    EXPECT_EQ(history.instance, "chain");
+    EXPECT_EQ(check_replay("chain", &detail::run_program<&chain>, history.events), std::nullopt);
+    EXPECT_NE(check_replay("chain", &detail::run_program<&sleeper>, history.events), std::nullopt);
+    client.import_history("copy", encode(history));
     EXPECT_EQ(status("copy"), Status::completed);
-    EXPECT_EQ(client.export_history("copy"), lines);
+    EXPECT_EQ(client.history("copy"), history.events);
+}
+
+// A later execution reads what the ones before it left: without that, its code would seem to have
+// changed.
+TEST_P(RuntimeStory, AnExportOfALaterExecutionHasTheKeysItBeganWith) {
+    client.start<&rounds>("rounds");
+    runtime->run_until_idle();
+    ASSERT_EQ(*client.result<&rounds>("rounds", 1s), 3);
+    for (const ExecutionId execution : {1U, 2U, 3U}) {
+        const ExportedHistory history = decode_export(client.export_history("rounds", execution));
+        EXPECT_EQ(history.execution, execution);
+        EXPECT_EQ(history.kv.size(), execution == 1 ? 0U : 1U);
+        EXPECT_EQ(check_replay("rounds",
+                               &detail::run_program<&rounds>,
+                               history.events,
+                               history.kv,
+                               history.execution),
+                  std::nullopt)
+            << execution;
+    }
+    client.import_history("copy", client.export_history("rounds"));
+    EXPECT_EQ(client.info("copy")->execution, 3U);
+    EXPECT_EQ(client.kv<std::int64_t>("copy", "round"), 3);
+    EXPECT_EQ(decode_export(client.export_history("copy")).kv,
+              decode_export(client.export_history("rounds")).kv);
 }
 
 // Whatever happens to memory, the store knows: a new process carries on from every point.

@@ -124,6 +124,10 @@ InstanceInfo instance_info(const sql::Row& row) {
     if (const auto completed = row.get<std::optional<std::int64_t>>(16)) {
         info.completed = moment(*completed);
     }
+    info.cron = row.get<std::optional<std::string>>(17);
+    if (const auto due_us = row.get<std::int64_t>(18); due_us > 0) {
+        info.due = moment(due_us);
+    }
     return info;
 }
 

@@ -2,12 +2,13 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <functional>
 #include <limits>
 #include <set>
 
 #include "sql_provider_deletes.hpp"
 #include "sql_provider_parts.hpp"
-#include "statements.hpp"
+#include "statements_admin.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/error.hpp>
@@ -87,19 +88,6 @@ ExecutionInfo execution_info(const sql::Row& row) {
     return info;
 }
 
-DeleteCounts delete_locked_tree(sql::Tx& tx, std::string_view root, bool force) {
-    const std::vector<LockedInstance> tree = lock_tree(tx, root);
-    require_no_parent(tx, tree.front(), {});
-    DeleteCounts counts;
-    for (const LockedInstance& instance : tree) {
-        require_ended(instance, force);
-    }
-    for (const LockedInstance& instance : tree) {
-        counts += delete_instance(tx, instance);
-    }
-    return counts;
-}
-
 // What the last event of an imported history says about it.
 struct Ending {
     Status status = Status::running;
@@ -116,6 +104,23 @@ Ending ending_of(const Event& last) {
                 .output = encode(failed->failure)};
     }
     return {};
+}
+
+// What a reader sees at its end; empty: erased.
+std::map<std::string, Payload> keys_after(const ExportedHistory& history) {
+    std::map<std::string, Payload> keys = history.kv;
+    for (const Event& event : history.events) {
+        if (const auto* set = std::get_if<KvSet>(&event.body)) {
+            keys.insert_or_assign(set->key, set->value);
+        } else if (const auto* erased = std::get_if<KvErased>(&event.body)) {
+            keys.insert_or_assign(erased->key, Payload{""});
+        } else if (std::holds_alternative<KvCleared>(event.body)) {
+            for (auto& [key, value] : keys) {
+                value = Payload{""};
+            }
+        }
+    }
+    return keys;
 }
 
 }  // namespace
@@ -135,26 +140,33 @@ InstancePage SqlProvider::list(const ListInstances& ask) {
         });
     const PageEnd page = parse_page(ask.page);
     const int limit = std::clamp(ask.limit, 1, page_max);
-    const sql::Rows rows = db_.run("ListInstances",
-                                   reading(),
-                                   statements::list_instances,
-                                   ask.status ? to_string(*ask.status) : std::string_view{},
-                                   ask.name,
-                                   ask.id_prefix,
-                                   ask.created_after ? micros(*ask.created_after) : 0,
-                                   ask.created_before ? micros(*ask.created_before) : forever_us,
-                                   page.created_us,
-                                   page.instance,
-                                   limit + 1,
-                                   wanted[0].first,
-                                   wanted[0].second,
-                                   wanted[1].first,
-                                   wanted[1].second,
-                                   wanted[2].first,
-                                   wanted[2].second,
-                                   wanted[3].first,
-                                   wanted[3].second)
-                               .rows;
+    const sql::Rows rows = db_.transact("ListInstances", reading(), [&](sql::Tx& tx) {
+        const auto query = [&](const sql::Statement& statement, const auto&... more) {
+            return tx.query(statement,
+                            ask.status ? to_string(*ask.status) : std::string_view{},
+                            ask.name,
+                            ask.id_prefix,
+                            ask.created_after ? micros(*ask.created_after) : 0,
+                            ask.created_before ? micros(*ask.created_before) : forever_us,
+                            page.created_us,
+                            page.instance,
+                            limit + 1,
+                            ask.version,
+                            more...);
+        };
+        if (ask.attributes.empty()) {
+            return query(statements::list_instances);
+        }
+        return query(statements::list_by_attribute,
+                     wanted[0].first,
+                     wanted[0].second,
+                     wanted[1].first,
+                     wanted[1].second,
+                     wanted[2].first,
+                     wanted[2].second,
+                     wanted[3].first,
+                     wanted[3].second);
+    });
     InstancePage result;
     for (const sql::Row row : rows) {
         if (result.instances.size() == static_cast<std::size_t>(limit)) {
@@ -231,6 +243,7 @@ SystemStats SqlProvider::stats() {
                     stats.cancelled = count;
                     break;
                 case Status::continued:
+                case Status::reset:
                     break;  // Of executions only.
             }
         }
@@ -239,18 +252,34 @@ SystemStats SqlProvider::stats() {
         stats.messages = rest[0].get<std::int64_t>(1);
         stats.activities = rest[0].get<std::int64_t>(2);
         stats.early_mailboxes = rest[0].get<std::int64_t>(3);
+        if (const auto ready_us = rest[0].get<std::optional<std::int64_t>>(4)) {
+            stats.oldest_mail = moment(rest[0].get<std::int64_t>(5)) - moment(*ready_us);
+        }
         return stats;
     });
 }
 
 DeleteCounts SqlProvider::delete_tree(std::string_view root, bool force) {
-    return db_.transact(
-        "DeleteTree", writing(), [&](sql::Tx& tx) { return delete_locked_tree(tx, root, force); });
+    const auto transact = [&](const std::function<void(sql::Tx&)>& body) {
+        db_.transact("DeleteTree", writing(), body);
+    };
+    const auto choose = [&](sql::Tx& tx) {
+        std::vector<LockedInstance> tree = lock_tree(tx, root);
+        require_no_parent(tx, tree.front(), {});
+        for (const LockedInstance& instance : tree) {
+            require_ended(instance, force);
+        }
+        return tree;
+    };
+    return delete_chosen(transact, choose, options_.rows_per_delete);
 }
 
 DeleteCounts SqlProvider::delete_exactly(std::span<const std::string> instances, bool force) {
     const std::set<std::string> listed(instances.begin(), instances.end());
-    return db_.transact("DeleteExactly", writing(), [&](sql::Tx& tx) {
+    const auto transact = [&](const std::function<void(sql::Tx&)>& body) {
+        db_.transact("DeleteExactly", writing(), body);
+    };
+    const auto choose = [&](sql::Tx& tx) {
         std::vector<LockedInstance> locked;
         for (const std::string& instance : listed) {
             auto found = lock_instance(tx, instance);
@@ -265,23 +294,20 @@ DeleteCounts SqlProvider::delete_exactly(std::span<const std::string> instances,
             for (const std::string& child : children_of(tx, instance.instance)) {
                 if (!listed.contains(child)) {
                     refuse(
-                        fmt::format("'{}' is a child of '{}' and is not to be deleted; list "
-                                    "both",
+                        fmt::format("'{}' is a child of '{}' and is not to be deleted; list both",
                                     child,
                                     instance.instance));
                 }
             }
         }
-        DeleteCounts counts;
-        for (const LockedInstance& instance : locked) {
-            counts += delete_instance(tx, instance);
-        }
-        return counts;
-    });
+        return locked;
+    };
+    return delete_chosen(transact, choose, options_.rows_per_delete);
 }
 
 DeleteCounts SqlProvider::delete_ended(const DeleteFilter& filter) {
-    const std::int64_t before_us = filter.completed_before ? micros(*filter.completed_before) : 0;
+    const std::int64_t before_us =
+        filter.completed_before ? micros(*filter.completed_before) : forever_us;
     const auto limit = static_cast<std::size_t>(std::max(filter.limit, 0));
     std::vector<std::string> roots;
     db_.transact("FindEnded", reading(), [&](sql::Tx& tx) {
@@ -314,29 +340,37 @@ DeleteCounts SqlProvider::delete_ended(const DeleteFilter& filter) {
 }
 
 DeleteCounts SqlProvider::prune(std::string_view instance, const PruneOptions& options) {
-    const std::int64_t before_us = options.completed_before ? micros(*options.completed_before) : 0;
-    return db_.transact("PruneExecutions", writing(), [&](sql::Tx& tx) {
-        const sql::Rows current = tx.query(statements::current_execution, instance);
-        if (current.empty()) {
-            no_such_instance(instance);
-        }
-        const std::int64_t keep = std::max(options.keep_last, 1);
-        const std::int64_t newest = current[0].get<std::int64_t>(0) - keep;
-        std::vector<sql::Answer> histories;
-        for (const sql::Row row :
-             tx.query(statements::prune_executions, instance, newest, before_us)) {
-            histories.push_back(
-                tx.ask(statements::prune_history, instance, row.get<std::int64_t>(0)));
-        }
-        DeleteCounts counts;
-        counts.executions = int64(histories.size());
-        for (sql::Answer& history : histories) {
-            for (const sql::Row row : history.rows()) {
-                counts.events += row.get<std::int64_t>(0);
+    const auto transact = [&](const std::function<void(sql::Tx&)>& body) {
+        db_.transact("PruneExecutions", writing(), body);
+    };
+    return prune_instance(transact,
+                          instance,
+                          std::max(options.keep_last, 1),
+                          options.completed_before ? micros(*options.completed_before) : 0,
+                          options_.rows_per_delete);
+}
+
+DeleteCounts SqlProvider::prune_ended(Moment before, int limit) {
+    std::vector<std::string> instances;
+    for (const sql::Row row : db_.run("FindPrunable",
+                                      reading(),
+                                      statements::find_prunable_instances,
+                                      micros(before),
+                                      std::max(limit, 0))
+                                  .rows) {
+        instances.push_back(row.get<std::string>(0));
+    }
+    DeleteCounts counts;
+    for (const std::string& instance : instances) {
+        try {
+            counts += prune(instance, {.keep_last = 1, .completed_before = before});
+        } catch (const Error& error) {
+            if (error.code() != Code::not_found) {  // Deleted meanwhile.
+                throw;
             }
         }
-        return counts;
-    });
+    }
+    return counts;
 }
 
 int SqlProvider::sweep(milliseconds early_mail_ttl, milliseconds reply_ttl) {
@@ -359,8 +393,9 @@ int SqlProvider::sweep(milliseconds early_mail_ttl, milliseconds reply_ttl) {
     return mail + static_cast<int>(replies);
 }
 
-void SqlProvider::import_history(std::string_view instance, const std::vector<Event>& events) {
+void SqlProvider::import_history(std::string_view instance, const ExportedHistory& history) {
     require_instance_id(instance);
+    const std::vector<Event>& events = history.events;
     const auto* started =
         events.empty() ? nullptr : std::get_if<WorkflowStarted>(&events.front().body);
     if (started == nullptr) {
@@ -368,11 +403,12 @@ void SqlProvider::import_history(std::string_view instance, const std::vector<Ev
     }
     const HistoryText text = history_text(events);
     const Ending ending = ending_of(events.back());
+    const std::map<std::string, Payload> keys = keys_after(history);
     const auto& parent = started->parent;
     db_.transact("ImportHistory", writing(), [&](sql::Tx& tx) {
         const Uuid token = Uuid::v4();
         const sql::Rows created =
-            tx.query(statements::create_advanced,
+            tx.query(statements::import_instance,
                      instance,
                      started->name,
                      started->version,
@@ -386,8 +422,8 @@ void SqlProvider::import_history(std::string_view instance, const std::vector<Ev
                      parent ? std::optional(int64(parent->event)) : std::nullopt,
                      ending.output,
                      is_final(ending.status),
-                     std::optional<std::string>{},
-                     0);
+                     int64(history.execution),
+                     started->cron);
         if (created.empty()) {
             throw Error(
                 Code::already_exists,
@@ -400,12 +436,20 @@ void SqlProvider::import_history(std::string_view instance, const std::vector<Ev
         for (const HistoryRow& row : text.rows) {
             tx.exec(statements::add_history,
                     instance,
-                    1,
+                    int64(history.execution),
                     int64(row.first),
                     int64(row.last),
                     row.count,
                     token,
                     row.lines);
+        }
+        for (const auto& [key, value] : keys) {
+            const auto seed = history.kv.find(key);
+            tx.exec(statements::import_kv,
+                    instance,
+                    key,
+                    value.json.empty() ? std::nullopt : std::optional(value.json),
+                    seed == history.kv.end() ? std::nullopt : std::optional(seed->second.json));
         }
     });
 }

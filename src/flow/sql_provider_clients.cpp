@@ -2,7 +2,7 @@
 #include "sql_provider_deletes.hpp"
 #include "sql_provider_mail.hpp"
 #include "sql_provider_parts.hpp"
-#include "statements.hpp"
+#include "statements_admin.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/error.hpp>
@@ -11,9 +11,39 @@
 
 namespace holdfast::flow {
 
+namespace {
+
+// What is to be replaced, and is too large to be deleted in the transaction that does it.
+void delete_if_large(const Transact& transact, const std::string& instance, int rows_max) {
+    std::int64_t rows = 0;
+    transact([&](sql::Tx& tx) {
+        rows = tx.query(statements::count_rows, instance)[0].get<std::int64_t>(0);
+    });
+    if (rows < rows_max) {
+        return;
+    }
+    try {
+        delete_chosen(transact, [&](sql::Tx& tx) { return lock_tree(tx, instance); }, rows_max);
+    } catch (const Error& error) {
+        if (error.code() != Code::not_found) {  // Gone meanwhile.
+            throw;
+        }
+    }
+}
+
+}  // namespace
+
 Started SqlProvider::start(const StartInstance& request) {
     require_instance_id(request.instance);
     require_name(request.start.name, "the name of a workflow");
+    if (request.duplicate == DuplicatePolicy::restart) {
+        delete_if_large(
+            [&](const std::function<void(sql::Tx&)>& body) {
+                db_.transact("RestartInstance", writing(), body);
+            },
+            request.instance,
+            options_.rows_per_delete);
+    }
     const Uuid origin = Uuid::v4();
     for (int broken = 0;; ++broken) {
         try {
@@ -47,7 +77,8 @@ Started SqlProvider::start_once(const StartInstance& request,
                    delay_us,
                    parent ? std::optional(parent->instance) : std::nullopt,
                    parent ? std::optional(int64(parent->execution)) : std::nullopt,
-                   parent ? std::optional(int64(parent->event)) : std::nullopt);
+                   parent ? std::optional(int64(parent->event)) : std::nullopt,
+                   start.cron);
         tx.exec(statements::adopt_mailbox, request.instance, token, delay_us);
         tx.exec(statements::add_start, request.instance, token, delay_us, body);
         return !created.rows().empty();
@@ -74,6 +105,21 @@ Started SqlProvider::start_once(const StartInstance& request,
     });
 }
 
+namespace {
+
+// Who is not due yet is looked at now all the same: nobody waits a day for a cancellation.
+void hurry(sql::Tx& tx, const std::string& instance) {
+    if (tx.query(statements::hurry_start, instance).empty()) {
+        return;
+    }
+    if (const auto locked = lock_instance(tx, instance);
+        locked && locked->status == Status::pending) {
+        tx.fenced(instance_guard(instance, locked->token), statements::hurry_instance);
+    }
+}
+
+}  // namespace
+
 Delivery SqlProvider::send(const OutgoingMessage& message) {
     require_instance_id(message.instance);
     const Letter letter(message.message, message.visible_at_ms);
@@ -92,6 +138,9 @@ Delivery SqlProvider::send(const OutgoingMessage& message) {
         }
         if (mailbox[0].get<bool>(1)) {
             return Delivery::early;
+        }
+        if (std::holds_alternative<CancelMessage>(message.message.body)) {
+            hurry(tx, message.instance);
         }
         if (letter.visible_at_us == 0 && message.notify) {
             wake(tx, wake_workflows);

@@ -4,7 +4,7 @@
 
 #include "sql_provider_parts.hpp"
 #include "sql_provider_turns.hpp"
-#include "statements.hpp"
+#include "statements_admin.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/error.hpp>
@@ -27,7 +27,8 @@ bool has_good_ids(const TurnCommit& turn) {
         return false;
     }
     return rise_above(turn.events, turn.last_event) &&
-           (!turn.next || (rise_above(turn.next->events, 0) && !turn.next->events.empty() &&
+           (!turn.next || (rise_above(turn.next->events, 0) &&
+                           turn.next->events.empty() == turn.next->start.has_value() &&
                            turn.next->execution > turn.execution));
 }
 

@@ -1,8 +1,12 @@
 // Removing an instance with all that belongs to it, inside a transaction.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <holdfast/base/uuid.hpp>
 #include <holdfast/flow/provider.hpp>
@@ -25,6 +29,22 @@ struct LockedInstance {
 // The instance and everything below it, parents first. Throws not_found if there is none.
 [[nodiscard]] std::vector<LockedInstance> lock_tree(sql::Tx& tx, std::string_view root);
 DeleteCounts delete_instance(sql::Tx& tx, const LockedInstance& instance);
+
+// How one transaction is run.
+using Transact = std::function<void(const std::function<void(sql::Tx&)>& body)>;
+
+// Deletes some instances, parents first in the list, in as many transactions as their rows need.
+// `choose` locks and checks them; it runs again after a conflict, and refuses by throwing. What was
+// begun is finished by calling again: an instance's own row goes last, and its children before it.
+DeleteCounts delete_chosen(const Transact& transact,
+                           const std::function<std::vector<LockedInstance>(sql::Tx&)>& choose,
+                           int rows_max);
+// Removes executions up to `newest` that ended before `before_us` (0: whenever).
+DeleteCounts prune_instance(const Transact& transact,
+                            std::string_view instance,
+                            std::int64_t keep,
+                            std::int64_t before_us,
+                            int rows_max);
 DeleteCounts& operator+=(DeleteCounts& sum, const DeleteCounts& more);
 
 }  // namespace holdfast::flow

@@ -161,7 +161,7 @@ void TurnBatch::prepare(std::size_t index) {
         place.letters.emplace_back(message.message, message.visible_at_ms);
         place.wakes = place.wakes || (message.notify && message.visible_at_ms <= 0);
     }
-    if (turn.next && !sends_continue(turn)) {
+    if (turn.next && !turn.next->start && !sends_continue(turn)) {
         own.letters.emplace_back(Message{turn.next->execution, ContinueMessage{}});
         own.wakes = true;
     }
@@ -267,7 +267,8 @@ void TurnBatch::ask_place(sql::Tx& tx,
                     0,
                     parent ? std::optional(parent->instance) : std::nullopt,
                     parent ? std::optional(int64(parent->execution)) : std::nullopt,
-                    parent ? std::optional(int64(parent->event)) : std::nullopt)});
+                    parent ? std::optional(int64(parent->event)) : std::nullopt,
+                    start->start.cron)});
         tx.exec(statements::adopt_mailbox, instance, token, 0);
         tx.exec(statements::add_start, instance, token, 0, encode(MessageBody{start->start}));
     }
@@ -334,11 +335,13 @@ sql::FenceAnswer TurnBatch::ask_turn(sql::Tx& tx, const Prepared& prepared) cons
                 turn.output,
                 last,
                 prepared.history.bytes,
-                engine);
+                engine,
+                to_string(turn.status));
+        const bool scheduled = turn.next->start.has_value();
         return tx.ask_fenced(guard,
                              statements::advance_execution,
                              turn.next_token,
-                             to_string(Status::running),
+                             to_string(scheduled ? Status::pending : Status::running),
                              int64(last_of(turn.next->events)),
                              prepared.next_history.bytes,
                              int64(turn.execution),
@@ -351,7 +354,8 @@ sql::FenceAnswer TurnBatch::ask_turn(sql::Tx& tx, const Prepared& prepared) cons
                              turn.custom_status.has_value(),
                              text_of(turn.custom_status),
                              turn.status_changes,
-                             turn.suspended);
+                             turn.suspended,
+                             scheduled ? visible_us(turn.next->start_at_ms) : 0);
     }
     if (is_plain(turn)) {
         return tx.ask_fenced(guard,
@@ -462,7 +466,17 @@ void TurnBatch::write_turn(sql::Tx& tx, const Prepared& prepared, bool has_mail)
     }
     cancel_timers(tx, turn);
     if (turn.next) {
-        tx.exec(statements::drop_execution_messages, turn.instance, int64(turn.execution));
+        // Of an execution that is reset, the next one may still want the children's answers.
+        tx.exec(turn.status == Status::reset ? statements::drop_timers
+                                             : statements::drop_execution_messages,
+                turn.instance,
+                int64(turn.execution));
+    }
+    if (turn.next && turn.next->start) {
+        tx.exec(statements::schedule_start,
+                turn.instance,
+                visible_us(turn.next->start_at_ms),
+                encode(MessageBody{*turn.next->start}));
     }
     if (places_.find(turn.instance)->second.touches_mail) {
         tx.exec(statements::settle_mailbox, turn.instance);
@@ -471,7 +485,7 @@ void TurnBatch::write_turn(sql::Tx& tx, const Prepared& prepared, bool has_mail)
 
 void TurnBatch::write_state(sql::Tx& tx, const TurnCommit& turn) const {
     write_kv(tx, turn);
-    if (turn.next) {
+    if (turn.next && turn.status != Status::reset) {
         tx.exec(statements::seed_kv, turn.instance);
         tx.exec(statements::bury_kv, turn.instance);
     }

@@ -1,6 +1,5 @@
 // Activities: who runs which, for how long, and how they end.
 #include <algorithm>
-#include <array>
 #include <map>
 #include <numeric>
 #include <set>
@@ -20,7 +19,8 @@ namespace {
 
 constexpr int spare_candidates = 32;
 constexpr int claim_rounds_max = 8;
-constexpr std::size_t tags_per_statement = 6;  // Five and the empty one.
+constexpr std::size_t tags_max = 6;  // Five and the empty one.
+constexpr int tags_looked_at_max = 64;
 
 struct Tags {
     bool any = false;
@@ -32,10 +32,11 @@ Tags tags_of(const TagFilter& filter) {
     if (filter.untagged) {
         tags.names.emplace_back();
     }
-    if (tags.names.size() > tags_per_statement) {
-        throw InvalidArgument(fmt::format("a worker's filter has {} tags; give it at most {}",
-                                          filter.tags.size(),
-                                          tags_per_statement - 1));
+    std::ranges::sort(tags.names);
+    tags.names.erase(std::ranges::unique(tags.names).begin(), tags.names.end());
+    if (tags.names.size() > tags_max) {
+        throw InvalidArgument(fmt::format(
+            "a worker's filter has {} tags; give it at most {}", filter.tags.size(), tags_max - 1));
     }
     return tags;
 }
@@ -66,44 +67,48 @@ private:
     std::vector<ClaimedActivity> find() {
         const bool optimistic = !tx_.dialect().locks_block;
         const int limit = optimistic ? wanted() + spare_candidates : wanted();
-        std::vector<ClaimedActivity> found;
-        for (const sql::Row row : query(limit)) {
-            found.push_back(candidate(row));
-        }
+        std::vector<ClaimedActivity> found = query(limit);
         if (optimistic) {  // Rivals see the same rows, and a lost race costs a whole transaction.
             for (std::size_t i = found.size(); i > 1; --i) {
                 std::swap(found[i - 1], found[thread_random().below(i)]);
             }
-            found.resize(std::min(found.size(), static_cast<std::size_t>(wanted())));
         }
+        found.resize(std::min(found.size(), static_cast<std::size_t>(wanted())));
         return found;
     }
 
-    sql::Rows query(int limit) {
-        const bool pass_over_locked = tx_.dialect().skip_locked;
+    // Tag by tag, because the index begins with the tag; the oldest of all first.
+    std::vector<ClaimedActivity> query(int limit) {
+        const sql::Statement& statement = tx_.dialect().skip_locked
+                                              ? statements::find_activities_unlocked
+                                              : statements::find_activities;
         const std::string owner = ask_.session ? ask_.session->owner : "";
-        if (!tags_.any && tags_.names.size() == 1) {
-            return tx_.query(pass_over_locked ? statements::find_activities_unlocked
-                                              : statements::find_activities,
-                             limit,
-                             owner,
-                             tags_.names[0]);
+        std::vector<sql::Answer> answers;
+        for (const std::string& tag : tags_.any ? waiting_tags() : tags_.names) {
+            answers.push_back(tx_.ask(statement, limit, owner, tag));
         }
-        std::array<std::string, tags_per_statement> names;
-        for (std::size_t i = 0; i < names.size() && !tags_.names.empty(); ++i) {
-            names[i] = tags_.names[std::min(i, tags_.names.size() - 1)];
+        std::vector<std::pair<std::int64_t, ClaimedActivity>> found;
+        for (sql::Answer& answer : answers) {
+            for (const sql::Row row : answer.rows()) {
+                found.emplace_back(row.get<std::int64_t>(12), candidate(row));
+            }
         }
-        return tx_.query(
-            pass_over_locked ? statements::find_tagged_unlocked : statements::find_tagged,
-            limit,
-            owner,
-            tags_.any,
-            names[0],
-            names[1],
-            names[2],
-            names[3],
-            names[4],
-            names[5]);
+        std::ranges::stable_sort(found, {}, [](const auto& one) {
+            return std::pair(one.first, one.second.task.key.event);
+        });
+        std::vector<ClaimedActivity> oldest;
+        for (auto& [available_us, one] : found) {
+            oldest.push_back(std::move(one));
+        }
+        return oldest;
+    }
+
+    std::vector<std::string> waiting_tags() {
+        std::vector<std::string> tags;
+        for (const sql::Row row : tx_.query(statements::activity_tags, tags_looked_at_max)) {
+            tags.push_back(row.get<std::string>(0));
+        }
+        return tags;
     }
 
     static ClaimedActivity candidate(const sql::Row& row) {
@@ -122,6 +127,7 @@ private:
             found.heartbeat = Payload{std::move(*heartbeat)};
         }
         found.now = moment(row.get<std::int64_t>(11));
+        found.queued = moment(row.get<std::int64_t>(13));
         return found;
     }
 

@@ -1,4 +1,4 @@
-// Every statement of this floor.
+// Every statement of this floor but those of administration (statements_admin.hpp).
 //
 // A moment that is compared with an index stands in a sub-select, `(SELECT {now_us})`: a server
 // reads its clock anew for each row otherwise, and cannot use the index.
@@ -22,10 +22,10 @@ inline constexpr Statement create_instance{
     "flow.create_instance",
     "INSERT INTO flow_instances (instance_id, name, version, execution, status, origin, "
     "lock_token, locked_until_us, last_event, history_bytes, suspended, parent_id, "
-    "parent_execution, parent_event, status_version, created_us, updated_us) "
+    "parent_execution, parent_event, status_version, created_us, updated_us, cron) "
     "VALUES ($1, $2, $3, 1, 'pending', $4, $5, "
     "CASE WHEN $6 > 0 THEN {now_us} + $6 ELSE 0 END, 0, 0, FALSE, $7, $8, $9, 0, "
-    "{now_us}, {now_us}) ON CONFLICT (instance_id) DO NOTHING RETURNING instance_id"};
+    "{now_us}, {now_us}, $10) ON CONFLICT (instance_id) DO NOTHING RETURNING instance_id"};
 // One that has a history from the beginning: it is imported, or starts together with its first
 // turn.
 inline constexpr Statement create_advanced{
@@ -108,6 +108,19 @@ inline constexpr Statement drop_messages{"flow.drop_messages",
 inline constexpr Statement drop_execution_messages{
     "flow.drop_execution_messages",
     "DELETE FROM flow_messages WHERE instance_id = $1 AND execution = $2"};
+inline constexpr Statement drop_timers{
+    "flow.drop_timers",
+    "DELETE FROM flow_messages WHERE instance_id = $1 AND execution = $2 AND timer <> 0"};
+// Before all other mail; what settles the mailbox comes after.
+inline constexpr Statement schedule_start{
+    "flow.schedule_start",
+    "INSERT INTO flow_messages (instance_id, position, visible_at_us, execution, timer, body, "
+    "attempts) VALUES ($1, 0, $2, 0, 0, $3, 0)"};
+// An answer: there is a start that was not due, and now is.
+inline constexpr Statement hurry_start{
+    "flow.hurry_start",
+    "UPDATE flow_messages SET visible_at_us = {now_us} WHERE instance_id = $1 AND position = 0 "
+    "AND visible_at_us > {now_us} RETURNING position"};
 inline constexpr Statement consume_messages{
     "flow.consume_messages",
     "DELETE FROM flow_messages WHERE instance_id = $1 AND position BETWEEN $2 AND $3"};
@@ -173,6 +186,11 @@ inline constexpr FencedStatement release_instance{
     "UPDATE flow_instances SET lock_token = $3, locked_until_us = 0 "
     "WHERE instance_id = $1 AND lock_token = $2",
     instance_token};
+inline constexpr FencedStatement hurry_instance{
+    "flow.hurry_instance",
+    "UPDATE flow_instances SET locked_until_us = 0 "
+    "WHERE instance_id = $1 AND lock_token = $2 AND status = 'pending'",
+    instance_token};
 inline constexpr FencedStatement renew_instance{
     "flow.renew_instance",
     "UPDATE flow_instances SET locked_until_us = {now_us} + $3 "
@@ -214,11 +232,13 @@ inline constexpr FencedStatement advance_fully{
     "WHERE instance_id = $1 AND lock_token = $2 AND execution = $7 "
     "AND ($8 < 0 OR last_event = $8) AND (NOT $9 OR locked_until_us > {now_us})",
     instance_token};
-// To the execution that follows; archive_execution came before.
+// To the execution that follows, which begins at $18 if that is not 0; archive_execution came
+// before.
 inline constexpr FencedStatement advance_execution{
     "flow.advance_execution",
-    "UPDATE flow_instances SET lock_token = $3, locked_until_us = 0, status = $4, "
-    "last_event = $5, history_bytes = $6, updated_us = {now_us}, started_us = {now_us}, "
+    "UPDATE flow_instances SET lock_token = $3, locked_until_us = $18, status = $4, "
+    "last_event = $5, history_bytes = $6, updated_us = {now_us}, "
+    "started_us = CASE WHEN $18 > 0 THEN NULL ELSE {now_us} END, completed_us = NULL, "
     "execution = $10, name = COALESCE($11, name), version = $12, engine = $13, output = NULL, "
     "custom_status = CASE WHEN $14 THEN $15 ELSE custom_status END, "
     "status_version = status_version + $16, suspended = COALESCE($17, suspended) "
@@ -229,9 +249,9 @@ inline constexpr Statement archive_execution{
     "flow.archive_execution",
     "INSERT INTO flow_executions (instance_id, execution, version, status, output, last_event, "
     "history_bytes, engine, started_us, completed_us) "
-    "SELECT instance_id, execution, COALESCE($3, version), 'continued', $4, "
+    "SELECT instance_id, execution, COALESCE($3, version), $8, $4, "
     "CASE WHEN $5 < 0 THEN last_event ELSE $5 END, history_bytes + $6, COALESCE($7, engine), "
-    "COALESCE(started_us, {now_us}), {now_us} FROM flow_instances "
+    "COALESCE(started_us, {now_us}), COALESCE(completed_us, {now_us}) FROM flow_instances "
     "WHERE instance_id = $1 AND lock_token = $2"};
 // Waits for whoever has the row, so that a commit whose answer was lost is either done or not.
 inline constexpr Statement look_at_turn{
@@ -267,6 +287,9 @@ inline constexpr Statement clear_kv{
     "UPDATE flow_kv SET value = NULL, updated_us = {now_us} WHERE instance_id = $1"};
 inline constexpr Statement seed_kv{"flow.seed_kv",
                                    "UPDATE flow_kv SET seed = value WHERE instance_id = $1"};
+inline constexpr Statement reset_kv{
+    "flow.reset_kv",
+    "UPDATE flow_kv SET value = seed, updated_us = {now_us} WHERE instance_id = $1"};
 inline constexpr Statement bury_kv{"flow.bury_kv",
                                    "DELETE FROM flow_kv WHERE instance_id = $1 AND value IS NULL"};
 inline constexpr Statement set_attribute{
@@ -292,7 +315,9 @@ inline constexpr Statement add_activity{
 inline constexpr Statement find_activities{
     "flow.find_activities",
     "SELECT a.instance_id, a.execution, a.event, a.name, a.input, a.workflow, a.version, a.tag, "
-    "a.session, a.lock_token, a.heartbeat, {now_us} FROM flow_activities a "
+    "a.session, a.lock_token, a.heartbeat, {now_us}, a.available_at_us, "
+    "a.queued_us "
+    "FROM flow_activities a "
     "WHERE a.tag = $3 AND a.available_at_us <= (SELECT {now_us}) "
     "AND (a.session IS NULL OR ($2 <> '' AND NOT EXISTS (SELECT 1 FROM flow_sessions s "
     "WHERE s.session_id = a.session AND s.worker_id <> $2 AND s.locked_until_us > {now_us}))) "
@@ -300,30 +325,20 @@ inline constexpr Statement find_activities{
 inline constexpr Statement find_activities_unlocked{
     "flow.find_activities_unlocked",
     "SELECT a.instance_id, a.execution, a.event, a.name, a.input, a.workflow, a.version, a.tag, "
-    "a.session, a.lock_token, a.heartbeat, {now_us} FROM flow_activities a "
+    "a.session, a.lock_token, a.heartbeat, {now_us}, a.available_at_us, "
+    "a.queued_us "
+    "FROM flow_activities a "
     "WHERE a.tag = $3 AND a.available_at_us <= (SELECT {now_us}) "
     "AND (a.session IS NULL OR ($2 <> '' AND NOT EXISTS (SELECT 1 FROM flow_sessions s "
     "WHERE s.session_id = a.session AND s.worker_id <> $2 AND s.locked_until_us > {now_us}))) "
     "ORDER BY a.available_at_us, a.event LIMIT $1 {skip_locked}"};
-// By several tags, or by any.
-inline constexpr Statement find_tagged{
-    "flow.find_tagged",
-    "SELECT a.instance_id, a.execution, a.event, a.name, a.input, a.workflow, a.version, a.tag, "
-    "a.session, a.lock_token, a.heartbeat, {now_us} FROM flow_activities a "
-    "WHERE ($3 OR a.tag IN ($4, $5, $6, $7, $8, $9)) "
-    "AND a.available_at_us <= (SELECT {now_us}) "
-    "AND (a.session IS NULL OR ($2 <> '' AND NOT EXISTS (SELECT 1 FROM flow_sessions s "
-    "WHERE s.session_id = a.session AND s.worker_id <> $2 AND s.locked_until_us > {now_us}))) "
-    "ORDER BY a.available_at_us, a.event LIMIT $1"};
-inline constexpr Statement find_tagged_unlocked{
-    "flow.find_tagged_unlocked",
-    "SELECT a.instance_id, a.execution, a.event, a.name, a.input, a.workflow, a.version, a.tag, "
-    "a.session, a.lock_token, a.heartbeat, {now_us} FROM flow_activities a "
-    "WHERE ($3 OR a.tag IN ($4, $5, $6, $7, $8, $9)) "
-    "AND a.available_at_us <= (SELECT {now_us}) "
-    "AND (a.session IS NULL OR ($2 <> '' AND NOT EXISTS (SELECT 1 FROM flow_sessions s "
-    "WHERE s.session_id = a.session AND s.worker_id <> $2 AND s.locked_until_us > {now_us}))) "
-    "ORDER BY a.available_at_us, a.event LIMIT $1 {skip_locked}"};
+// Every tag that waits, one step along the index for each.
+inline constexpr Statement activity_tags{
+    "flow.activity_tags",
+    "SELECT t.tag FROM "
+    "(WITH RECURSIVE tags (tag) AS (SELECT min(tag) FROM flow_activities UNION ALL "
+    "SELECT (SELECT min(a.tag) FROM flow_activities a WHERE a.tag > tags.tag) FROM tags "
+    "WHERE tags.tag IS NOT NULL) SELECT tag FROM tags) t WHERE t.tag IS NOT NULL LIMIT $1"};
 inline constexpr Statement claim_activity{
     "flow.claim_activity",
     "UPDATE flow_activities SET lock_token = $5, available_at_us = {now_us} + $6, "
@@ -386,7 +401,9 @@ inline constexpr Statement read_info{
     "flow.read_info",
     "SELECT instance_id, name, version, execution, status, suspended, output, custom_status, "
     "status_version, parent_id, parent_execution, parent_event, last_event, history_bytes, "
-    "created_us, updated_us, completed_us FROM flow_instances WHERE instance_id = $1"};
+    "created_us, updated_us, completed_us, cron, "
+    "CASE WHEN status = 'pending' THEN locked_until_us ELSE 0 END "
+    "FROM flow_instances WHERE instance_id = $1"};
 inline constexpr FencedStatement resume_instance{
     "flow.resume_instance",
     "UPDATE flow_instances SET suspended = FALSE, updated_us = {now_us} "
@@ -404,100 +421,21 @@ inline constexpr Statement take_reply{
     "flow.take_reply", "DELETE FROM flow_replies WHERE request_id = $1 RETURNING failed, body"};
 inline constexpr Statement read_clock{"flow.read_clock", "SELECT {now_us}"};
 inline constexpr Statement earliest_activity{
-    "flow.earliest_activity", "SELECT min(available_at_us), {now_us} FROM flow_activities"};
+    "flow.earliest_activity",
+    "SELECT min((SELECT min(a.available_at_us) FROM flow_activities a WHERE a.tag = t.tag)), "
+    "{now_us} FROM "
+    "(WITH RECURSIVE tags (tag) AS (SELECT min(tag) FROM flow_activities UNION ALL "
+    "SELECT (SELECT min(a.tag) FROM flow_activities a WHERE a.tag > tags.tag) FROM tags "
+    "WHERE tags.tag IS NOT NULL) SELECT tag FROM tags) t"};
 inline constexpr Statement next_mail{
     "flow.next_mail",
     "SELECT min(ready_at_us), {now_us} FROM flow_mailboxes WHERE ready_at_us > (SELECT {now_us})"};
 inline constexpr Statement next_activity{
     "flow.next_activity",
-    "SELECT min(available_at_us), {now_us} FROM flow_activities "
-    "WHERE available_at_us > (SELECT {now_us})"};
-
-// --- administration
-// -------------------------------------------------------------------------------
-
-// A bound that is not wanted is empty or 0. A page begins behind ($6, $7).
-inline constexpr Statement list_instances{
-    "flow.list_instances",
-    "SELECT i.instance_id, i.name, i.version, i.execution, i.status, i.suspended, i.output, "
-    "i.custom_status, i.status_version, i.parent_id, i.parent_execution, i.parent_event, "
-    "i.last_event, i.history_bytes, i.created_us, i.updated_us, i.completed_us "
-    "FROM flow_instances i WHERE ($1 = '' OR i.status = $1) AND ($2 = '' OR i.name = $2) "
-    "AND ($3 = '' OR substr(i.instance_id, 1, length($3)) = $3) "
-    "AND i.created_us >= $4 AND i.created_us < $5 AND (i.created_us, i.instance_id) < ($6, $7) "
-    "AND ($9 = '' OR EXISTS (SELECT 1 FROM flow_attributes a "
-    "WHERE a.instance_id = i.instance_id AND a.name = $9 AND a.value = $10)) "
-    "AND ($11 = '' OR EXISTS (SELECT 1 FROM flow_attributes a "
-    "WHERE a.instance_id = i.instance_id AND a.name = $11 AND a.value = $12)) "
-    "AND ($13 = '' OR EXISTS (SELECT 1 FROM flow_attributes a "
-    "WHERE a.instance_id = i.instance_id AND a.name = $13 AND a.value = $14)) "
-    "AND ($15 = '' OR EXISTS (SELECT 1 FROM flow_attributes a "
-    "WHERE a.instance_id = i.instance_id AND a.name = $15 AND a.value = $16)) "
-    "ORDER BY i.created_us DESC, i.instance_id DESC LIMIT $8"};
-inline constexpr Statement list_executions{
-    "flow.list_executions",
-    "SELECT execution, version, status, output, last_event, started_us, completed_us "
-    "FROM flow_executions WHERE instance_id = $1 ORDER BY execution"};
-inline constexpr Statement current_execution{
-    "flow.current_execution",
-    "SELECT execution, version, status, output, last_event, started_us, completed_us "
-    "FROM flow_instances WHERE instance_id = $1"};
-inline constexpr Statement list_children{
-    "flow.list_children",
-    "SELECT instance_id FROM flow_instances WHERE parent_id = $1 "
-    "ORDER BY created_us, instance_id"};
-inline constexpr Statement count_instances{
-    "flow.count_instances", "SELECT status, count(*) FROM flow_instances GROUP BY status"};
-inline constexpr Statement count_rest{
-    "flow.count_rest",
-    "SELECT (SELECT count(*) FROM flow_executions), (SELECT count(*) FROM flow_messages), "
-    "(SELECT count(*) FROM flow_activities), "
-    "(SELECT count(*) FROM flow_mailboxes WHERE early)"};
-inline constexpr Statement lock_instance{
-    "flow.lock_instance",
-    "SELECT lock_token, status, parent_id, execution FROM flow_instances "
-    "WHERE instance_id = $1 {for_update}"};
-inline constexpr FencedStatement delete_instance{
-    "flow.delete_instance",
-    "DELETE FROM flow_instances WHERE instance_id = $1 AND lock_token = $2",
-    instance_token};
-inline constexpr Statement delete_history{
-    "flow.delete_history", "DELETE FROM flow_history WHERE instance_id = $1 RETURNING event_count"};
-inline constexpr Statement delete_executions{
-    "flow.delete_executions",
-    "DELETE FROM flow_executions WHERE instance_id = $1 RETURNING execution"};
-inline constexpr Statement delete_messages{
-    "flow.delete_messages", "DELETE FROM flow_messages WHERE instance_id = $1 RETURNING position"};
-inline constexpr Statement delete_kv{"flow.delete_kv",
-                                     "DELETE FROM flow_kv WHERE instance_id = $1"};
-inline constexpr Statement delete_attributes{"flow.delete_attributes",
-                                             "DELETE FROM flow_attributes WHERE instance_id = $1"};
-inline constexpr Statement find_ended{
-    "flow.find_ended",
-    "SELECT instance_id FROM flow_instances WHERE parent_id IS NULL "
-    "AND status IN ('completed', 'failed', 'cancelled') "
-    "AND ($1 = 0 OR completed_us < $1) ORDER BY completed_us, instance_id LIMIT $2"};
-inline constexpr Statement is_ended{
-    "flow.is_ended",
-    "SELECT count(*) FROM flow_instances WHERE instance_id = $2 AND parent_id IS NULL "
-    "AND status IN ('completed', 'failed', 'cancelled') AND ($1 = 0 OR completed_us < $1)"};
-inline constexpr Statement prune_executions{
-    "flow.prune_executions",
-    "DELETE FROM flow_executions WHERE instance_id = $1 AND execution <= $2 "
-    "AND ($3 = 0 OR completed_us < $3) RETURNING execution"};
-inline constexpr Statement prune_history{
-    "flow.prune_history",
-    "DELETE FROM flow_history WHERE instance_id = $1 AND execution = $2 RETURNING event_count"};
-inline constexpr Statement find_early{
-    "flow.find_early",
-    "SELECT instance_id FROM flow_mailboxes WHERE early AND created_us <= {now_us} - $1 "
-    "ORDER BY instance_id LIMIT $2 {for_update}"};
-inline constexpr Statement sweep_replies{
-    "flow.sweep_replies", "DELETE FROM flow_replies WHERE created_us <= (SELECT {now_us}) - $1"};
-inline constexpr Statement open_mailbox{
-    "flow.open_mailbox",
-    "INSERT INTO flow_mailboxes (instance_id, arrivals, ready_at_us, early, created_us) "
-    "VALUES ($1, 0, NULL, FALSE, {now_us}) "
-    "ON CONFLICT (instance_id) DO UPDATE SET early = FALSE"};
+    "SELECT min((SELECT min(a.available_at_us) FROM flow_activities a "
+    "WHERE a.tag = t.tag AND a.available_at_us > (SELECT {now_us}))), {now_us} FROM "
+    "(WITH RECURSIVE tags (tag) AS (SELECT min(tag) FROM flow_activities UNION ALL "
+    "SELECT (SELECT min(a.tag) FROM flow_activities a WHERE a.tag > tags.tag) FROM tags "
+    "WHERE tags.tag IS NOT NULL) SELECT tag FROM tags) t"};
 
 }  // namespace holdfast::flow::statements

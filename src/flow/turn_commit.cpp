@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "activity_pool.hpp"
+#include "cron.hpp"
 #include "turns.hpp"
 
 #include <holdfast/flow_engine/stored.hpp>
@@ -120,11 +121,28 @@ NextExecution next_execution(const WorkflowStarted& started,
                         .version = next.version,
                         .input = continued.input,
                         .parent = started.parent,
-                        .status = status});
+                        .status = status,
+                        .cron = started.cron});
     for (MessageReceived& message : turn.carried) {
         add(std::move(message));
     }
     return next;
+}
+
+// It has run by a schedule: the same again when it is due next. The version is chosen then.
+NextExecution next_run(const WorkflowStarted& started,
+                       const TurnCommit& commit,
+                       Moment begun,
+                       Moment now) {
+    const Moment due = Cron(*started.cron).next(begun, now);
+    return {.execution = commit.execution + 1,
+            .version = started.version,
+            .start = StartMessage{.name = started.name,
+                                  .version = {},
+                                  .input = started.input,
+                                  .parent = started.parent,
+                                  .cron = started.cron},
+            .start_at_ms = due.time_since_epoch().count()};
 }
 
 }  // namespace
@@ -223,6 +241,11 @@ void TurnRunner::add_ending(PreparedTurn& prepared, const TurnSight& sight, Turn
     } else {
         result = turn.failure();
         commit.output = encode(turn.failure());
+    }
+    if (turn.ending != Ending::cancelled && instance.execution &&
+        instance.execution->started().cron) {
+        commit.next =
+            next_run(instance.execution->started(), commit, instance.execution->begun(), sight.now);
     }
     if (parent) {
         commit.messages.push_back(

@@ -69,6 +69,7 @@ std::optional<PreparedTurn> TurnRunner::run(Instance& instance,
     }
     std::vector<Message> messages;
     for (const InboxMessage& mail : sight.mail) {
+        meters_.taking(mail.message, sight.now);
         messages.push_back(mail.message);
     }
     std::vector<ActivityEnd> finished;
@@ -207,6 +208,10 @@ bool TurnRunner::begin(Instance& instance, const TurnSight& sight) {
     if (!program) {
         return false;
     }
+    std::map<std::string, Payload> keys;
+    if (sight.execution > 1) {  // Of runs by a schedule, the first leaves its keys to the next.
+        keys = provider_.load_history(instance.id, sight.execution).kv;
+    }
     instance.number = sight.execution;
     instance.execution = std::make_unique<Execution>(
         instance.id, sight.execution, *program, options_.limits, options_.logger);
@@ -214,7 +219,9 @@ bool TurnRunner::begin(Instance& instance, const TurnSight& sight) {
                                               .version = *version,
                                               .input = start->input,
                                               .parent = start->parent,
-                                              .status = std::nullopt});
+                                              .status = std::nullopt,
+                                              .cron = start->cron},
+                              std::move(keys));
     return true;
 }
 

@@ -25,6 +25,7 @@ VERBS_ABOUT_ONE = (
     ["terminate", "ghost"],
     ["suspend", "ghost"],
     ["resume", "ghost"],
+    ["reset", "ghost", "--to-start"],
     ["export", "ghost"],
     ["delete", "ghost"],
     ["prune", "ghost"],
@@ -168,6 +169,12 @@ class OnEveryDatabase:
         self.assertEqual(ids("--prefix", "a-", "--workflow", "other"), {"a-3"})
         self.assertEqual(ids("--status", "completed"), set())
         self.assertEqual(ids("--status", "pending"), set(everything))
+        self.assertEqual(ids("--younger-than", "1h"), set(everything))
+        self.assertEqual(ids("--older-than", "1h"), set())
+        self.done("start", "other", "--id", "c-1", "--version", "2.1.0")
+        self.assertEqual(ids("--version", "2.1.0"), {"c-1"})
+        self.assertEqual(ids("--attribute", "city=\"Ulm\"", "--attribute", "size=7"), set())
+        self.done("delete", "c-1", "--force")
         pages, next_page = [], ""
         while True:
             page = self.done("list", "--limit", "3", *(["--page", next_page] if next_page else []))
@@ -190,11 +197,47 @@ class OnEveryDatabase:
         events = self.tail_to_the_end("fay")
         self.done("export", "fay", "fay.jsonl")
         lines = (self.folder / "fay.jsonl").read_text()
-        self.assertEqual([json.loads(line) for line in lines.splitlines()], events)
+        head, *rest = [json.loads(line) for line in lines.splitlines()]
+        self.assertEqual((head["export"], head["instance"], head["execution"]), (1, "fay", 1))
+        self.assertEqual(rest, events)
         self.assertEqual(self.flow("export", "fay").out, lines)
         self.assertEqual(self.done("import", "fay-again", "fay.jsonl")["status"], "failed")
-        self.assertEqual(self.flow("export", "fay-again").out, lines)
+        again = self.flow("export", "fay-again").out
+        self.assertEqual(again.splitlines()[1:], lines.splitlines()[1:])
         self.assert_fails(self.flow("import", "fay", "fay.jsonl"), REFUSED, "fay", "already")
+
+    def test_a_failed_order_is_taken_back_and_goes_on(self):
+        self.start_order("kay")
+        self.done("signal", "kay", "approval", "false")
+        self.start_worker()
+        self.assertEqual(self.tail_to_the_end("kay")[-1]["kind"], "workflow_failed")
+        awaited = self.done("history", "kay")["events"]
+        point = next(event["id"] for event in awaited if event["kind"] == "message_awaited")
+        self.assert_fails(self.flow("reset", "kay"), USAGE, "--before-failure", "--to-start")
+        self.assert_fails(self.flow("reset", "kay", "--to", "999"), USAGE, "999")
+        self.assertEqual(
+            self.done("reset", "kay", "--to", str(point)), {"id": "kay", "execution": 2}
+        )
+        # The answer that had come is not forgotten, so it ends as before.
+        self.assertEqual(self.tail_to_the_end("kay")[-1]["kind"], "workflow_failed")
+        shown = self.done("show", "kay")
+        self.assertEqual(
+            [(one["execution"], one["status"]) for one in shown["executions"]],
+            [(1, "reset"), (2, "failed")],
+        )
+        self.assertIn("execution 1 reset to event", self.flow("history", "kay").out)
+        self.assertEqual(self.done("history", "kay", "--execution", "1")["events"], awaited)
+
+    def test_a_schedule_is_shown_and_can_be_ended(self):
+        self.start_order("lea", "--cron", "0 3 * * *")
+        self.start_worker()
+        shown = self.done("show", "lea")
+        self.assertEqual((shown["status"], shown["cron"]), ("pending", "0 3 * * *"))
+        self.assertEqual(shown["due_ms"] // 1000 % 86_400, 3 * 3600)
+        self.assertRegex(self.flow("show", "lea").out, r"(?m)^due +\d{4}-\d\d-\d\d 03:00:00 UTC$")
+        self.done("cancel", "lea")
+        self.tail_to_the_end("lea")
+        self.assertEqual(self.done("show", "lea")["status"], "cancelled")
 
     def test_what_does_not_exist_is_refused_by_every_verb(self):
         for verb in VERBS_ABOUT_ONE:
@@ -235,6 +278,10 @@ class Refusals(FlowTest):
             (["start", "w", "--input", "[7"], ["JSON"]),
             (["start", "w", "--delay", "soon"], ["--delay", "soon"]),
             (["start", "w", "--on-duplicate", "panic"], ["use-existing"]),
+            (["start", "w", "--cron", "sometimes"], ["sometimes", "@daily"]),
+            (["start", "w", "--cron", "0 0 30 2 *"], ["never"]),
+            (["list", "--attribute", "city=Ulm"], ["NAME=JSON", "quotes"]),
+            (["list", "--younger-than", "soon"], ["--younger-than"]),
             (["list", "--status", "tired"], ["running", "failed"]),
             (["list", "--limit", "0"], []),
             (["list", "--page", "nonsense"], ["page"]),

@@ -68,6 +68,10 @@ Core::Core(std::string instance, ExecutionId execution)
       execution_(execution),
       random_state_(seed_of(instance_, execution)) {}
 
+void Core::reseed(ExecutionId execution) noexcept {
+    random_state_ = seed_of(instance_, execution);
+}
+
 SlotPtr Core::ask(EventBody action) {
     if (read_only_) {
         throw Failure("InvalidOperation", "a query only looks; it cannot ask for anything");

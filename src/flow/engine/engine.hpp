@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <holdfast/flow_engine/execution.hpp>
+#include <holdfast/flow_engine/limits.hpp>
 
 namespace holdfast::flow {
 
@@ -37,6 +38,7 @@ public:
     [[nodiscard]] bool waits_for(EventId event) const { return open_.contains(event); }
     [[nodiscard]] std::size_t bytes() const noexcept;
     [[nodiscard]] const WorkflowStarted& started() const { return started_; }
+    [[nodiscard]] Moment begun() const { return Moment{std::chrono::milliseconds{begun_ms_}}; }
 
 private:
     using SlotPtr = detail::SlotPtr;
@@ -74,6 +76,7 @@ private:
     void replay();
     // False: it belongs to the execution that follows.
     bool take(const Message& message);
+    [[nodiscard]] bool inherits(const Message& message) const;
     void refuse(const MessageBody& message);
     struct Taker;
     bool duplicate(EventId source) const { return closed_.contains(source); }
@@ -93,6 +96,8 @@ private:
     void finish();
     void finish_with(Ending ending, EventBody terminal);
     void finish_from_error();
+    void finish_with_result(Payload result);
+    void finish_by_continuing();
     void abandon_open(std::string_view reason);
     void carry_messages();
     [[nodiscard]] bool stopped() const noexcept { return abort_.has_value() || forced_; }
@@ -103,6 +108,7 @@ private:
     ExecutionLimits limits_;
     Context context_{*this};
     WorkflowStarted started_;
+    std::int64_t begun_ms_ = 0;
     std::vector<Event> history_;  // To replay; empty afterwards.
     bool primed_ = false;
     bool verifying_ = false;
@@ -128,6 +134,8 @@ private:
 };
 
 // Whether the code has run. If the execution before wrote the first events, it has not.
+// Why a value cannot be stored. Nothing if it can.
+[[nodiscard]] std::optional<FailureInfo> too_large(std::string_view what, std::size_t bytes);
 [[nodiscard]] bool has_run(const std::vector<Event>& history);
 // Requires: a schedule that is answered.
 [[nodiscard]] Dropped dropped_kind(const EventBody& action);

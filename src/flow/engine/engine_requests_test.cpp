@@ -1,6 +1,8 @@
 // What the code asks for becomes events and commands.
 #include "engine_script.hpp"
 
+#include <holdfast/flow_engine/limits.hpp>
+
 namespace holdfast::flow::script {
 namespace {
 
@@ -331,9 +333,17 @@ TEST(EngineRequests, ALargeResultComesThroughWhole) {
     HOLDFAST_CHECK("runtime large_result_string");
     Script s(program<&says_hello>(), R"(["Ann"])");
     s.turn();
-    const std::string large = '"' + std::string(1 << 20, 'x') + '"';
+    const std::string large = '"' + std::string(payload_bytes_max - 2, 'x') + '"';
     s.turn(done(2, large));
-    EXPECT_EQ(s.output(), large);
+    EXPECT_TRUE(s.output() == large) << "as large as a value may be";
+}
+
+TEST(EngineRequests, AResultThatIsTooLargeFailsByName) {
+    Script s(program<&says_hello>(), R"(["Ann"])");
+    s.turn();
+    s.turn(done(2, '"' + std::string(payload_bytes_max, 'x') + '"'));
+    ASSERT_EQ(s.ending(), Ending::failed);
+    EXPECT_EQ(s.failure().type, "LimitExceeded");
 }
 
 int runs = 0;

@@ -48,6 +48,15 @@ bool came_in(const EventBody& body) {
            std::holds_alternative<UpdateHandled>(body);
 }
 
+// From which event on the code does what it has never done: after a reset, from the last one that
+// was copied, unless it went on since. 0: all of it is a repetition.
+EventId first_new(const std::vector<Event>& history, const std::vector<ResetPoint>& resets) {
+    const EventId copied = resets.empty() ? 0 : resets.back().event;
+    const bool went_on = std::ranges::any_of(
+        history, [&](const Event& event) { return event.id > copied && !came_in(event.body); });
+    return went_on ? 0 : copied;
+}
+
 struct PayloadBytes {
     template <class T>
     std::size_t operator()(const T&) const {
@@ -91,6 +100,7 @@ bool has_run(const std::vector<Event>& history) {
 
 void Execution::Engine::prime(std::int64_t now_ms) {
     primed_ = true;
+    begun_ms_ = history_.empty() ? now_ms : history_.front().time_ms;
     if (history_.empty()) {
         now_ms_ = now_ms;
         WorkflowStarted started = started_;
@@ -117,8 +127,10 @@ void Execution::Engine::replay() {
         return;
     }
     replaying_ = has_run(history_);
+    const EventId fresh = first_new(history_, started_.resets);
     bool asked_some = false;
     for (const Event& event : history_) {
+        replaying_ = replaying_ && (fresh == 0 || event.id < fresh);
         if (stopped()) {
             last_event_ = std::max(last_event_, event.id);  // New events come after all of them.
             continue;
@@ -232,8 +244,16 @@ struct Execution::Engine::Taker {
     void operator()(const QueryMessage& m) const { engine.take_query(m); }
 };
 
+// The answer of a child that an execution started whose events this one began with.
+bool Execution::Engine::inherits(const Message& message) const {
+    const ChildAnswer* const answer = std::get_if<ChildAnswer>(&message.body);
+    return answer != nullptr && std::ranges::any_of(started_.resets, [&](const ResetPoint& reset) {
+               return reset.execution == message.execution && answer->event <= reset.event;
+           });
+}
+
 bool Execution::Engine::take(const Message& message) {
-    if (message.execution != 0 && message.execution != execution_) {
+    if (message.execution != 0 && message.execution != execution_ && !inherits(message)) {
         return true;  // Meant for another execution: nobody wants it any more.
     }
     if (code_ended() && message.execution == 0 && continues_) {
@@ -444,17 +464,32 @@ void Execution::Engine::finish() {
         if (root_->branch_error()) {
             finish_from_error();
         } else if (continues_) {
-            carry_messages();
-            finish_with(Ending::continued,
-                        WorkflowContinued{continues_->input, continues_->version});
+            finish_by_continuing();
         } else {
-            finish_with(Ending::completed, WorkflowCompleted{root_->branch_take()});
+            finish_with_result(root_->branch_take());
         }
     }
     for (const SlotPtr& slot : fresh_) {
         slot->fresh = false;
     }
     fresh_.clear();
+}
+
+void Execution::Engine::finish_with_result(Payload result) {
+    if (const auto failure = too_large("the result", result.json.size())) {
+        finish_with(Ending::failed, WorkflowFailed{*failure});
+    } else {
+        finish_with(Ending::completed, WorkflowCompleted{std::move(result)});
+    }
+}
+
+void Execution::Engine::finish_by_continuing() {
+    if (const auto failure = too_large("the next input", continues_->input.json.size())) {
+        finish_with(Ending::failed, WorkflowFailed{*failure});
+        return;
+    }
+    carry_messages();
+    finish_with(Ending::continued, WorkflowContinued{continues_->input, continues_->version});
 }
 
 void Execution::Engine::finish_from_error() {

@@ -11,7 +11,37 @@ namespace holdfast::flow {
 
 // --- what the code asks --------------------------------------------------------------------------
 
+namespace {
+
+struct InputBytes {
+    template <class T>
+    std::size_t operator()(const T&) const {
+        return 0;
+    }
+    std::size_t operator()(const ActivityScheduled& e) const { return e.input.json.size(); }
+    std::size_t operator()(const ChildScheduled& e) const { return e.input.json.size(); }
+    std::size_t operator()(const WorkflowDetached& e) const { return e.input.json.size(); }
+};
+
+}  // namespace
+
+std::optional<FailureInfo> too_large(std::string_view what, std::size_t bytes) {
+    if (bytes <= payload_bytes_max) {
+        return std::nullopt;
+    }
+    return FailureInfo{.type = "LimitExceeded",
+                       .message = fmt::format("{} has {} bytes; at most {}: keep it elsewhere and "
+                                              "pass its address",
+                                              what,
+                                              bytes,
+                                              payload_bytes_max),
+                       .retryable = false};
+}
+
 void Execution::Engine::asked(const SlotPtr& slot) {
+    if (const auto failure = too_large("the input", std::visit(InputBytes{}, slot->action))) {
+        throw Failure(*failure);
+    }
     if (++actions_ > limits_.actions_per_turn) {
         throw Failure(FailureInfo{.type = "LimitExceeded",
                                   .message = fmt::format("the code asked for more than {} things "
@@ -105,6 +135,9 @@ void Execution::Engine::begin(WorkflowStarted started, std::map<std::string, Pay
     workflow_ = started_.name;
     version_ = started_.version;
     status_ = started_.status;
+    if (!started_.resets.empty()) {
+        reseed(started_.resets.front().execution);
+    }
     kv_.insert(std::make_move_iterator(kv.begin()), std::make_move_iterator(kv.end()));
 }
 
@@ -184,6 +217,10 @@ const std::optional<Payload>& Execution::status() const {
 
 const WorkflowStarted& Execution::started() const {
     return engine_->started();
+}
+
+Moment Execution::begun() const {
+    return engine_->begun();
 }
 
 std::optional<FailureInfo> check_replay(std::string instance,

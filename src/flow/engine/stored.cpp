@@ -1,5 +1,6 @@
 #include <holdfast/flow_engine/stored.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -10,6 +11,32 @@
 #include <fmt/format.h>
 
 namespace holdfast::flow {
+namespace {
+
+constexpr int export_format = 1;
+constexpr std::string_view export_mark = R"({"export":)";
+
+// The first line of an exported history.
+struct ExportHeader {
+    int format = 0;
+    std::string instance{};
+    ExecutionId execution = 0;
+    std::vector<KvSet> kv{};
+};
+
+}  // namespace
+
+template <>
+struct stored::Layout<ExportHeader> {
+    static constexpr std::tuple fields{Field{"export", &ExportHeader::format},
+                                       Field{"instance", &ExportHeader::instance},
+                                       Field{"execution", &ExportHeader::execution},
+                                       Field{"kv", &ExportHeader::kv}};
+    static constexpr const char* fault(const ExportHeader& header) {
+        return header.format == export_format ? nullptr : "the export has another format";
+    }
+};
+
 namespace {
 
 // What a small event takes; growing a text step by step costs more than writing it.
@@ -104,6 +131,42 @@ std::vector<Event> decode_events(std::string_view lines) {
         }
     }
     return events;
+}
+
+std::string encode(const ExportedHistory& history) {
+    ExportHeader header{.format = export_format,
+                        .instance = history.instance,
+                        .execution = history.execution,
+                        .kv = {}};
+    for (const auto& [key, value] : history.kv) {
+        header.kv.push_back(KvSet{.key = key, .value = value});
+    }
+    std::string text;
+    stored::write(text, header);
+    text += '\n';
+    text += encode(history.events);
+    return text;
+}
+
+ExportedHistory decode_export(std::string_view lines) {
+    ExportedHistory history;
+    const std::size_t begin = std::min(lines.find_first_not_of(" \t\r\n"), lines.size());
+    if (lines.substr(begin).starts_with(export_mark)) {
+        const stored::Text all(lines);
+        json::Scanner scanner(lines);
+        scanner.space();
+        stored::Members members(all, scanner, lines);
+        ExportHeader header;
+        stored::read_fields(members, header);
+        history.instance = std::move(header.instance);
+        history.execution = header.execution;
+        for (KvSet& entry : header.kv) {
+            history.kv.insert_or_assign(std::move(entry.key), std::move(entry.value));
+        }
+        lines.remove_prefix(scanner.at());
+    }
+    history.events = decode_events(lines);
+    return history;
 }
 
 std::string encode(const MessageBody& body) {

@@ -16,6 +16,8 @@ void check_event(std::string_view text) {
 }
 
 void check_events(std::string_view text) {
+    const ExportedHistory history = decode_export(text);
+    HOLDFAST_ASSERT(decode_export(encode(history)) == history);
     const std::vector<Event> events = decode_events(text);
     HOLDFAST_ASSERT(decode_events(encode(events)) == events);
 }

@@ -57,6 +57,12 @@ struct Layout<ParentLink> {
                                        Field{"event", &ParentLink::event}};
 };
 
+template <>
+struct Layout<ResetPoint> {
+    static constexpr std::tuple fields{Field{"execution", &ResetPoint::execution},
+                                       Field{"event", &ResetPoint::event}};
+};
+
 // --- events
 // -----------------------------------------------------------------------------------------
 
@@ -69,7 +75,9 @@ struct Layout<WorkflowStarted> {
                                        Field{"parent", &WorkflowStarted::parent},
                                        Field{"status", &WorkflowStarted::status},
                                        Field{"format", &WorkflowStarted::format},
-                                       Field{"engine", &WorkflowStarted::engine}};
+                                       Field{"engine", &WorkflowStarted::engine},
+                                       Field{"cron", &WorkflowStarted::cron},
+                                       Field{"resets", &WorkflowStarted::resets}};
     static constexpr const char* fault(const WorkflowStarted& event) {
         return event.format == history_format ? nullptr : "the history has another format";
     }
@@ -243,7 +251,8 @@ struct Layout<StartMessage> {
     static constexpr std::tuple fields{Field{"name", &StartMessage::name},
                                        Field{"version", &StartMessage::version},
                                        Field{"input", &StartMessage::input},
-                                       Field{"parent", &StartMessage::parent}};
+                                       Field{"parent", &StartMessage::parent},
+                                       Field{"cron", &StartMessage::cron}};
 };
 template <>
 struct Layout<ContinueMessage> {

@@ -13,6 +13,7 @@
 #include <tuple>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "json_text.hpp"
 #include "stored_layout.hpp"
@@ -183,6 +184,21 @@ template <class T>
 void read_field(Members& members, std::string_view name, std::optional<T>& value) {
     if (const std::optional<Value> from = members.find(name)) {
         read(*from, value.emplace());
+    }
+}
+template <class T>
+void read_field(Members& members, std::string_view name, std::vector<T>& values) {
+    const std::optional<Value> from = members.find(name);
+    if (!from) {
+        return;
+    }
+    json::Scanner scanner(from->text);
+    const bool good = scanner.array([&](std::string_view element) -> const char* {
+        read(Value{from->all, name, element}, values.emplace_back());
+        return nullptr;
+    });
+    if (!good) {
+        from->refuse("an array");
     }
 }
 template <class Owner, class T>

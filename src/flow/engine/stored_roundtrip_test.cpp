@@ -90,6 +90,16 @@ void fill(FailureInfo& value) {
 void fill(ParentLink& value) {
     fill_fields(value);
 }
+void fill(ResetPoint& value) {
+    fill_fields(value);
+}
+template <class T>
+void fill(std::vector<T>& values) {
+    values.resize(*rc::gen::inRange<std::size_t>(0, 4));
+    for (T& value : values) {
+        fill(value);
+    }
+}
 template <class T>
 void fill(std::optional<T>& value) {
     if (*rc::gen::arbitrary<bool>()) {

@@ -44,11 +44,14 @@ inline Samples<Event> facts() {
                                parent,
                                Payload{R"("waiting")"},
                                1,
-                               "0.1.0"}),
+                               "0.1.0",
+                               "*/5 * * * *",
+                               {ResetPoint{1, 7}, ResetPoint{2, 5}}}),
          R"({"id":1,"time_ms":1700000000000,"kind":"workflow_started","name":"shop.pay",)"
          R"("version":"1.2.0","input":[7, {"a":null}],)"
          R"("parent":{"instance":"order-6","execution":2,"event":9},"status":"waiting",)"
-         R"("format":1,"engine":"0.1.0"})"},
+         R"("format":1,"engine":"0.1.0","cron":"*/5 * * * *",)"
+         R"("resets":[{"execution":1,"event":7},{"execution":2,"event":5}]})"},
         {event(8, 0, WorkflowCompleted{Payload{"{}"}}),
          R"({"id":8,"time_ms":1700000000000,"kind":"workflow_completed","output":{}})"},
         {event(8, 0, WorkflowFailed{failure()}),
@@ -148,9 +151,9 @@ inline Samples<MessageBody> messages() {
     const std::string failed = failure_text;
     const ParentLink parent{.instance = "order-6", .execution = 2, .event = 9};
     return {
-        {StartMessage{"shop.pay", "", Payload{"[7]"}, parent},
+        {StartMessage{"shop.pay", "", Payload{"[7]"}, parent, "@every 1h"},
          R"({"kind":"start","name":"shop.pay","version":"","input":[7],)"
-         R"("parent":{"instance":"order-6","execution":2,"event":9}})"},
+         R"("parent":{"instance":"order-6","execution":2,"event":9},"cron":"@every 1h"})"},
         {ContinueMessage{}, R"({"kind":"continue"})"},
         {ActivityAnswer{2, Payload{"[1]"}}, R"({"kind":"activity_answer","event":2,"result":[1]})"},
         {ActivityAnswer{2, failure()},

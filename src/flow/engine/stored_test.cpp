@@ -309,6 +309,25 @@ TEST(StoredHistory, IsOneLinePerEvent) {
     EXPECT_EQ(encode(std::vector<Event>{}), "");
 }
 
+TEST(StoredHistory, AnExportSaysWhoseItIsAndWithWhichKeysItBegan) {
+    const ExportedHistory history{.instance = "order \"7\"",
+                                  .execution = 3,
+                                  .kv = {{"a\nb", Payload{"[1, 2]"}}, {"total", Payload{"12"}}},
+                                  .events = {samples::event(1, 0, KvCleared{}), activity("t")}};
+    const std::string text = encode(history);
+    EXPECT_EQ(text.substr(0, text.find('\n')),
+              R"({"export":1,"instance":"order \"7\"","execution":3,)"
+              R"("kv":[{"key":"a\nb","value":[1, 2]},{"key":"total","value":12}]})");
+    EXPECT_EQ(decode_export(text), history);
+
+    const ExportedHistory bare = decode_export(encode(history.events));
+    EXPECT_EQ(bare.events, history.events) << "a history without the line is one, too";
+    EXPECT_EQ(bare.instance, "");
+    EXPECT_THROW(static_cast<void>(decode_export(R"({"export":2,"instance":"a","execution":1})")),
+                 Undecodable);
+    EXPECT_THROW(static_cast<void>(decode_export(R"({"export":1,"execution":1})")), Undecodable);
+}
+
 TEST(StoredHistory, ARefusalSaysWhichEvent) {
     const std::string good = encode(samples::event(1, 0, KvCleared{}));
     const auto history_refusal = [](const std::string& text) -> std::string {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <tuple>
 #include <variant>
+#include <vector>
 
 #include "json_text.hpp"
 #include "stored_layout.hpp"
@@ -74,6 +75,25 @@ char write_field(std::string& out,
                  std::string_view name,
                  const std::optional<T>& value) {
     return value ? write_field(out, before, name, *value) : before;
+}
+// Left out when it is empty.
+template <class T>
+char write_field(std::string& out,
+                 char before,
+                 std::string_view name,
+                 const std::vector<T>& values) {
+    if (values.empty()) {
+        return before;
+    }
+    write_name(out, before, name);
+    char first = '[';
+    for (const T& value : values) {
+        out += first;
+        write(out, value);
+        first = ',';
+    }
+    out += ']';
+    return ',';
 }
 template <class Owner, class T>
 char write_member(std::string& out, char before, const Field<Owner, T>& field, const Owner& owner) {

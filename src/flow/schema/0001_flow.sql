@@ -1,6 +1,6 @@
 -- One row per instance: what it is, and who may advance it. `lock_token` changes with every claim
 -- and every turn; a writer must name the token it believes in. `locked_until_us` is 0 when nobody
--- holds it; a delayed start holds it until it is due. `origin` never changes: it tells a start
+-- holds it; a start that is delayed, or due again by `cron`, holds it until then. `origin` never changes: it tells a start
 -- whose answer was lost from somebody else's. The row describes the current execution; earlier
 -- ones move to flow_executions.
 CREATE TABLE IF NOT EXISTS flow_instances (
@@ -25,13 +25,14 @@ CREATE TABLE IF NOT EXISTS flow_instances (
     created_us      {bigint} NOT NULL,
     started_us      {bigint},
     updated_us      {bigint} NOT NULL,
-    completed_us    {bigint}
+    completed_us    {bigint},
+    cron            TEXT
 ) {strict};
 CREATE INDEX {async} IF NOT EXISTS flow_instances_by_parent ON flow_instances (parent_id);
 CREATE INDEX {async} IF NOT EXISTS flow_instances_by_creation
     ON flow_instances (created_us, instance_id);
 
--- Executions that have ended by continuing as new.
+-- Executions that another has followed: they continued as new, were reset, or ran by a schedule.
 CREATE TABLE IF NOT EXISTS flow_executions (
     instance_id   TEXT NOT NULL,
     execution     {bigint} NOT NULL,
@@ -45,6 +46,7 @@ CREATE TABLE IF NOT EXISTS flow_executions (
     completed_us  {bigint},
     PRIMARY KEY (instance_id, execution)
 ) {strict};
+CREATE INDEX {async} IF NOT EXISTS flow_executions_by_end ON flow_executions (completed_us);
 
 -- The events of one turn, one line of JSON each; a long turn has several rows. Append-only.
 -- `written_by` is the token that the turn left: it proves that a commit without an answer

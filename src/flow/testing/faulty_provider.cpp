@@ -11,7 +11,7 @@
 namespace holdfast::flow::test {
 namespace {
 
-constexpr std::array<std::string_view, 34> call_names{"claim_instances",
+constexpr std::array<std::string_view, 36> call_names{"claim_instances",
                                                       "peek_instance",
                                                       "load_history",
                                                       "commit_turns",
@@ -28,6 +28,7 @@ constexpr std::array<std::string_view, 34> call_names{"claim_instances",
                                                       "start",
                                                       "send",
                                                       "resume",
+                                                      "reset",
                                                       "info",
                                                       "kv_value",
                                                       "kv_all",
@@ -41,6 +42,7 @@ constexpr std::array<std::string_view, 34> call_names{"claim_instances",
                                                       "delete_exactly",
                                                       "delete_ended",
                                                       "prune",
+                                                      "prune_ended",
                                                       "sweep",
                                                       "import_history",
                                                       "now",
@@ -279,6 +281,10 @@ bool FaultyProvider::resume(std::string_view instance) {
     return around(Call::resume, [&] { return inner_.resume(instance); });
 }
 
+bool FaultyProvider::reset(const ResetInstance& request) {
+    return around(Call::reset, [&] { return inner_.reset(request); });
+}
+
 std::optional<InstanceInfo> FaultyProvider::info(std::string_view instance) {
     return around(Call::info, [&] { return inner_.info(instance); });
 }
@@ -334,12 +340,16 @@ DeleteCounts FaultyProvider::prune(std::string_view instance, const PruneOptions
     return around(Call::prune, [&] { return inner_.prune(instance, options); });
 }
 
+DeleteCounts FaultyProvider::prune_ended(Moment before, int limit) {
+    return around(Call::prune_ended, [&] { return inner_.prune_ended(before, limit); });
+}
+
 int FaultyProvider::sweep(milliseconds early_mail_ttl, milliseconds reply_ttl) {
     return around(Call::sweep, [&] { return inner_.sweep(early_mail_ttl, reply_ttl); });
 }
 
-void FaultyProvider::import_history(std::string_view instance, const std::vector<Event>& events) {
-    around(Call::import_history, [&] { inner_.import_history(instance, events); });
+void FaultyProvider::import_history(std::string_view instance, const ExportedHistory& history) {
+    around(Call::import_history, [&] { inner_.import_history(instance, history); });
 }
 
 Moment FaultyProvider::now() {

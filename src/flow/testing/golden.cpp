@@ -53,7 +53,7 @@ std::string first_difference(std::string_view is, std::string_view should) {
 }  // namespace
 
 std::string World::history(std::string_view id) {
-    std::string text = client_->export_history(id);
+    std::string text = encode(client_->history(id));
     if (!text.empty() && text.back() != '\n') {
         text += '\n';
     }
@@ -80,14 +80,19 @@ void check_history(flow::detail::Program program,
                    const std::filesystem::path& file,
                    std::string instance,
                    ExecutionId execution) {
-    std::vector<Event> events;
+    ExportedHistory history;
     try {
-        events = decode_events(read(file));
+        history = decode_export(read(file));
     } catch (const Undecodable& error) {
         throw Unexpected(fmt::format("{}: {}", file.string(), error.what()));
     }
+    const bool told = !history.instance.empty();
     const std::optional<FailureInfo> failure =
-        check_replay(std::move(instance), program, std::move(events), {}, execution);
+        check_replay(told ? history.instance : std::move(instance),
+                     program,
+                     std::move(history.events),
+                     std::move(history.kv),
+                     told ? history.execution : execution);
     if (failure) {
         throw Unexpected(
             fmt::format("the code does not do what {} says: {}", file.string(), failure->text()));

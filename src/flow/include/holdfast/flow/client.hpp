@@ -22,9 +22,26 @@ struct StartOptions {
     std::string version{};  // Empty: the newest the runtime has, or the one it pins.
     milliseconds delay{0};
     DuplicatePolicy duplicate = DuplicatePolicy::reject;
+    // Runs by a schedule, "*/5 * * * *" (in UTC), "@daily" or "@every 90m": first at the next time
+    // that fits, and again when it has completed or failed, with the same input. Runs that were
+    // missed are left out. Each is an execution of its own; cancelling ends the schedule.
+    std::string cron{};
 };
 
-// Safe to share between threads. Unknown instances are Error not_found.
+// Where a reset takes an instance back to.
+enum class ResetTo : std::uint8_t {
+    before_failure,  // What failed last, or the request to cancel, has not happened.
+    event,           // The event of that number is the last that has.
+    start,           // The current execution begins anew.
+};
+struct ResetOptions {
+    ResetTo to = ResetTo::before_failure;
+    EventId event = 0;
+    std::string version{};  // Of the code that goes on; empty: as before.
+};
+
+// Safe to share between threads. Unknown instances are Error not_found; an input or a message of
+// more than 1 MiB is limit_exceeded.
 class Client {
 public:
     explicit Client(std::shared_ptr<Store> store);
@@ -90,6 +107,13 @@ public:
     Delivery terminate(std::string_view id, std::string reason);
     Delivery suspend(std::string_view id, std::string reason);
     bool resume(std::string_view id);
+    // Takes it back to an earlier point of its current execution, also if it has ended: a new
+    // execution begins with the events up to there and goes on with today's code. Activities that
+    // were under way at that point run again, timers are set again, children that were running go
+    // on; those that were started later are cancelled. Messages that came later are delivered
+    // again. The execution before is kept, with the status `reset`. Returns the new one's number.
+    // InvalidArgument or condition_failed: there is no such point.
+    ExecutionId reset(std::string_view id, const ResetOptions& options = {});
     // Throw Failure if the workflow's handler did, or if it has none of that name.
     template <class R, class... P, class... A>
     [[nodiscard]] R query(std::string_view id,
@@ -134,7 +158,9 @@ public:
     [[nodiscard]] SystemStats stats();
 
     // --- keeping house
-    // One JSON line per event, as it is stored; import_history refuses an id that exists.
+    // A line that says whose it is and with which keys it began, and one JSON line per event. Keys
+    // of an execution that came after one which was pruned are not known, and left out.
+    // import_history refuses an id that exists.
     [[nodiscard]] std::string export_history(std::string_view id, ExecutionId execution = 0);
     void import_history(std::string_view id, std::string_view lines);
     DeleteCounts remove(std::string_view id, bool force = false);

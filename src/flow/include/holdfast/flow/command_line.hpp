@@ -4,6 +4,7 @@
 //
 //   shop run                      a worker, until SIGTERM or SIGINT; then it finishes what runs
 //   shop start NAME               [--id ID] [--input '[7]'] [--delay 30s] [--wait 1m]
+//                                 [--cron '*/5 * * * *'] [--version 1.2.0]
 //                                 [--on-duplicate reject|use-existing|restart]
 //   shop query ID NAME ['[7]']    [--timeout 10s]; update likewise
 //   shop replay FILE              [--id ID] [--execution N]: does this build do what the history of

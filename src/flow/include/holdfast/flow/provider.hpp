@@ -24,6 +24,7 @@
 #include <holdfast/flow_engine/event.hpp>
 #include <holdfast/flow_engine/ids.hpp>
 #include <holdfast/flow_engine/message.hpp>
+#include <holdfast/flow_engine/stored.hpp>
 
 namespace holdfast::sql {
 class Tx;
@@ -33,7 +34,16 @@ namespace holdfast::flow {
 
 using std::chrono::milliseconds;
 
-enum class Status : std::uint8_t { pending, running, completed, failed, cancelled, continued };
+// The last two are of executions that another has followed.
+enum class Status : std::uint8_t {
+    pending,
+    running,
+    completed,
+    failed,
+    cancelled,
+    continued,
+    reset,
+};
 [[nodiscard]] std::string_view to_string(Status status) noexcept;
 [[nodiscard]] std::optional<Status> status_named(std::string_view name) noexcept;
 [[nodiscard]] constexpr bool is_final(Status status) noexcept {
@@ -122,6 +132,7 @@ struct ClaimedActivity {
     int attempt = 0;
     std::optional<Payload> heartbeat{};  // What an earlier attempt left.
     Moment now;
+    std::optional<Moment> queued{};  // When it was scheduled; empty: just now.
 };
 
 // Which activities a worker takes, by their tags.
@@ -203,11 +214,13 @@ struct Reply {
     std::string body;  // A payload, or a FailureInfo as text.
 };
 
-// The execution that follows one which continues as new.
+// The execution that follows one which continues as new, or is due again.
 struct NextExecution {
     ExecutionId execution = 0;
     std::string version;
-    std::vector<Event> events;  // WorkflowStarted, and the messages it was left.
+    std::vector<Event> events{};  // WorkflowStarted, and the messages it was left. Or none, and
+    std::optional<StartMessage> start{};  // it is started anew at this moment, and not before.
+    std::int64_t start_at_ms = 0;
 };
 
 // All that one turn did. `events` belong to `execution`, their ids rise and lie above `last_event`.
@@ -276,6 +289,20 @@ struct Started {
     Uuid token;            // If created: the token a local runtime may take its first turn with.
 };
 
+// An instance goes on in a new execution, which begins with events that the current one has. All
+// that the current one waits for is given up.
+struct ResetInstance {
+    std::string instance;
+    ExecutionId execution = 0;  // As the caller has seen it; what has gone on since is not reset.
+    EventId last_event = 0;
+    NextExecution next;
+    std::optional<Payload> custom_status{};
+    std::vector<KvChange> kv{};  // On top of the keys that the current execution began with.
+    std::vector<AttributeChange> attributes{};
+    std::vector<ActivityTask> activities{};
+    std::vector<OutgoingMessage> messages{};
+};
+
 enum class Delivery : std::uint8_t {
     delivered,
     early,  // No such instance yet: kept for a while, in case it is about to start.
@@ -298,6 +325,8 @@ struct InstanceInfo {
     Moment created;
     Moment updated;
     std::optional<Moment> completed{};
+    std::optional<std::string> cron{};
+    std::optional<Moment> due{};  // Of a pending one: it does not start before.
 };
 
 struct ExecutionInfo {
@@ -313,7 +342,8 @@ struct ExecutionInfo {
 // All conditions hold together. Newest first.
 struct ListInstances {
     std::optional<Status> status{};
-    std::string name{};  // Of the workflow; empty: any.
+    std::string name{};     // Of the workflow; empty: any.
+    std::string version{};  // Likewise.
     std::string id_prefix{};
     std::optional<Moment> created_after{};
     std::optional<Moment> created_before{};
@@ -337,6 +367,7 @@ struct SystemStats {
     std::int64_t messages = 0;    // Waiting, also those not visible yet.
     std::int64_t activities = 0;  // Waiting or running.
     std::int64_t early_mailboxes = 0;
+    milliseconds oldest_mail{0};  // How long the oldest mail that can be seen has waited.
 };
 
 struct DeleteCounts {
@@ -412,9 +443,12 @@ public:
 
     // --- for clients
     [[nodiscard]] virtual Started start(const StartInstance& request) = 0;
+    // A request to cancel reaches also who is not due yet: it is looked at now.
     virtual Delivery send(const OutgoingMessage& message) = 0;
     // Lifts a suspension and lets the instance be looked at. False: no such instance.
     virtual bool resume(std::string_view instance) = 0;
+    // False: it is not as the caller has seen it. not_found: no such instance.
+    [[nodiscard]] virtual bool reset(const ResetInstance& request) = 0;
     // One row; never the history.
     [[nodiscard]] virtual std::optional<InstanceInfo> info(std::string_view instance) = 0;
     [[nodiscard]] virtual std::optional<Payload> kv_value(std::string_view instance,
@@ -436,12 +470,14 @@ public:
     virtual DeleteCounts delete_exactly(std::span<const std::string> instances, bool force) = 0;
     virtual DeleteCounts delete_ended(const DeleteFilter& filter) = 0;
     virtual DeleteCounts prune(std::string_view instance, const PruneOptions& options) = 0;
+    // The executions of `limit` instances that ended before; the current ones stay.
+    virtual DeleteCounts prune_ended(Moment before, int limit) = 0;
     // Removes mail that came too early and whose instance never started, and old replies.
     virtual int sweep(milliseconds early_mail_ttl, milliseconds reply_ttl) = 0;
     // For import and tests: an instance with this history, which must not exist yet.
-    virtual void import_history(std::string_view instance, const std::vector<Event>& events) = 0;
+    virtual void import_history(std::string_view instance, const ExportedHistory& history) = 0;
 
-    // --- waking
+    // --- time
     // The database's clock.
     [[nodiscard]] virtual Moment now() = 0;
     // When the earliest invisible mail or activity becomes visible; empty if there is none.

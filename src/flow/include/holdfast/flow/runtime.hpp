@@ -46,6 +46,8 @@ struct RuntimeOptions {
     int stuck_activities_max = 8;  // Threads that may be replaced because an activity does not end.
     milliseconds early_mail_ttl{60'000};
     milliseconds reply_ttl{60'000};
+    // What ended longer ago is removed, instances and earlier executions alike. 0: nothing is.
+    milliseconds retention{0};
     ExecutionLimits limits{};
     Logger* logger = nullptr;
     Metrics* metrics = nullptr;

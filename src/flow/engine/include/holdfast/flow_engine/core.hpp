@@ -185,6 +185,8 @@ protected:
     // The same for a message that had come and that nobody has seen.
     virtual void gave_back(const SlotPtr& slot) noexcept = 0;
     [[nodiscard]] virtual bool message_waits(std::string_view channel) const = 0;
+    // Random numbers as in that execution. Requires: none was asked for yet.
+    void reseed(ExecutionId execution) noexcept;
     // Resumes every coroutine that waits and is not shielded, with Cancelled.
     void cancel_waiting(std::string reason);
 

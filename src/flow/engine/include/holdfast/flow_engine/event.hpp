@@ -27,6 +27,13 @@ struct ParentLink {
     friend bool operator==(const ParentLink&, const ParentLink&) = default;
 };
 
+// Where an execution was reset: the next one began with its events up to this one.
+struct ResetPoint {
+    ExecutionId execution = 0;
+    EventId event = 0;
+    friend bool operator==(const ResetPoint&, const ResetPoint&) = default;
+};
+
 // --- facts ------------------------------------------------------------------------------------
 
 // Always event 1.
@@ -38,6 +45,10 @@ struct WorkflowStarted {
     std::optional<Payload> status;  // Carried over from the execution before.
     int format = history_format;
     std::string engine = engine_version.text();
+    std::optional<std::string> cron{};  // When it runs again after it has ended.
+    // Of an execution that began with the events of another: which, the oldest first. Random
+    // numbers are those of the first, and its children answer to all of them.
+    std::vector<ResetPoint> resets{};
     friend bool operator==(const WorkflowStarted&, const WorkflowStarted&) = default;
 };
 struct WorkflowCompleted {

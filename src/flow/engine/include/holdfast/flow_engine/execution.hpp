@@ -98,6 +98,8 @@ public:
     // Roughly what it holds in memory.
     [[nodiscard]] std::size_t bytes() const noexcept;
     [[nodiscard]] const WorkflowStarted& started() const;
+    // The time of its first event. Requires: it has taken a turn.
+    [[nodiscard]] Moment begun() const;
     // The custom status as the code left it.
     [[nodiscard]] const std::optional<Payload>& status() const;
 

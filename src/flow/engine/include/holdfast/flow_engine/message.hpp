@@ -19,6 +19,7 @@ struct StartMessage {
     std::string version;  // Empty: by policy.
     Payload input;
     std::optional<ParentLink> parent;
+    std::optional<std::string> cron{};
     friend bool operator==(const StartMessage&, const StartMessage&) = default;
 };
 // The execution before has ended and event 1 of the new one is written: run its first turn.

@@ -6,6 +6,7 @@
 // field is ignored, so that a newer version may add one.
 #pragma once
 
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -30,6 +31,19 @@ void encode(const Event& event, std::string& out);
 // Several events, one line each.
 [[nodiscard]] std::string encode(const std::vector<Event>& events);
 [[nodiscard]] std::vector<Event> decode_events(std::string_view lines);
+
+// One execution with all that a replay of it needs, as files hold it: a line that says whose it is
+// and which keys it began with, then its events.
+struct ExportedHistory {
+    std::string instance{};  // Empty: the text does not say.
+    ExecutionId execution = 1;
+    std::map<std::string, Payload> kv{};
+    std::vector<Event> events{};
+    friend bool operator==(const ExportedHistory&, const ExportedHistory&) = default;
+};
+[[nodiscard]] std::string encode(const ExportedHistory& history);
+// The first line may be missing.
+[[nodiscard]] ExportedHistory decode_export(std::string_view lines);
 
 // The body with its kind; the execution travels beside it.
 [[nodiscard]] std::string encode(const MessageBody& body);

@@ -44,6 +44,7 @@ enum class Call : std::uint8_t {
     start,
     send,
     resume,
+    reset,
     info,
     kv_value,
     kv_all,
@@ -57,6 +58,7 @@ enum class Call : std::uint8_t {
     delete_exactly,
     delete_ended,
     prune,
+    prune_ended,
     sweep,
     import_history,
     now,
@@ -122,6 +124,7 @@ public:
     [[nodiscard]] Started start(const StartInstance& request) override;
     Delivery send(const OutgoingMessage& message) override;
     bool resume(std::string_view instance) override;
+    [[nodiscard]] bool reset(const ResetInstance& request) override;
     [[nodiscard]] std::optional<InstanceInfo> info(std::string_view instance) override;
     [[nodiscard]] std::optional<Payload> kv_value(std::string_view instance,
                                                   std::string_view key) override;
@@ -136,8 +139,9 @@ public:
     DeleteCounts delete_exactly(std::span<const std::string> instances, bool force) override;
     DeleteCounts delete_ended(const DeleteFilter& filter) override;
     DeleteCounts prune(std::string_view instance, const PruneOptions& options) override;
+    DeleteCounts prune_ended(Moment before, int limit) override;
     int sweep(milliseconds early_mail_ttl, milliseconds reply_ttl) override;
-    void import_history(std::string_view instance, const std::vector<Event>& events) override;
+    void import_history(std::string_view instance, const ExportedHistory& history) override;
     [[nodiscard]] Moment now() override;
     [[nodiscard]] std::optional<milliseconds> until_next_work() override;
 

@@ -269,7 +269,8 @@ private:
 
 // Runs the code of a workflow over a history from a file, as expect_history or `holdfast flow
 // export` wrote it. Throws Unexpected where the code does something else: it would break running
-// instances. Give the instance if the code asks for random numbers or ids.
+// instances. An export says whose it is; of a bare history, give the instance if the code asks
+// for random numbers or ids.
 void check_history(flow::detail::Program program,
                    const std::filesystem::path& file,
                    std::string instance,

@@ -1,10 +1,10 @@
-// How the binary ends.
+// How a program of ours ends.
 #pragma once
 
 #include <exception>
 #include <string>
 
-namespace holdfast::app {
+namespace holdfast {
 
 inline constexpr int exit_done = 0;
 inline constexpr int exit_refused = 1;  // A condition failed, or somebody said no.
@@ -24,4 +24,4 @@ inline constexpr const char* exit_codes_help =
 // The failure in one line, for people.
 [[nodiscard]] std::string sentence_of(const std::exception& failure);
 
-}  // namespace holdfast::app
+}  // namespace holdfast

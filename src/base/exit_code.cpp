@@ -1,8 +1,8 @@
-#include "exit_code.hpp"
+#include <holdfast/base/exit_code.hpp>
 
 #include <holdfast/base/error.hpp>
 
-namespace holdfast::app {
+namespace holdfast {
 
 int exit_code_of(const std::exception& failure) noexcept {
     const auto* error = dynamic_cast<const Error*>(&failure);
@@ -48,4 +48,4 @@ std::string sentence_of(const std::exception& failure) {
     return line;
 }
 
-}  // namespace holdfast::app
+}  // namespace holdfast
