@@ -79,7 +79,8 @@ std::optional<PreparedTurn> TurnRunner::run(Instance& instance,
             messages.push_back(Message{.execution = end.key.execution, .body = *end.answer});
             finished.push_back(std::move(end));
         } else {
-            end.answer.reset();
+            // With its answer: our memory may be older than the store, where another process has
+            // asked for it. If nobody wants it, the store knows, and takes no answer.
             unwanted.push_back(std::move(end));
         }
     }
