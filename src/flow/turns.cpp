@@ -313,7 +313,7 @@ PreparedTurn TurnRunner::poison(Instance& instance, const TurnSight& sight) {
                   .body = WorkflowStarted{.name = sight.name,
                                           .version = sight.version,
                                           .input = start != nullptr ? start->input : Payload{},
-                                          .parent = std::nullopt,
+                                          .parent = start != nullptr ? start->parent : std::nullopt,
                                           .status = std::nullopt}});
     }
     turn.events.push_back(Event{
