@@ -11,11 +11,16 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace holdfast::flow {
 
 struct Payload {
     std::string json = "null";
+
+    // Constructors, because g++ 12 destroys an aggregate that stands inside co_await twice.
+    Payload() = default;
+    explicit Payload(std::string text) : json(std::move(text)) {}
     friend bool operator==(const Payload&, const Payload&) = default;
 };
 
