@@ -60,6 +60,20 @@ TEST_P(ProviderSessions, SessionsHaveOwnersOfTheirOwn) {
     EXPECT_EQ(take_all(by("ann")), Names{"a2"});
 }
 
+// What is left is free for others: a claim does not own what it did not take.
+TEST_P(ProviderSessions, AClaimTakesNoMoreSessionsThanItAsksFor) {
+    queue_session("a", {"a1", "a2"}, "s");
+    queue_session("b", {"b1"}, "t");
+    queue("c", {"free"});
+    ClaimActivities one_session = by("ann");
+    one_session.session->count = 1;
+    const Names taken_names = take_all(one_session);
+    const bool of_s = taken_names == Names{"a1", "a2", "free"};
+    EXPECT_TRUE(of_s || taken_names == (Names{"b1", "free"}))
+        << testing::PrintToString(taken_names);
+    EXPECT_EQ(take_all(by("bob")), (of_s ? Names{"b1"} : Names{"a1", "a2"}));
+}
+
 TEST_P(ProviderSessions, BothKindsAreServed) {
     HOLDFAST_CHECK("runtime mixed_session_and_non_session_items");
     HOLDFAST_CHECK("runtime some_session_returns_all_items");

@@ -49,8 +49,10 @@ int Runtime::State::poll_activities() {
                         .count = std::min(room, claims_max),
                         .tags = options_.tags,
                         .session = std::nullopt};
-    if (activities_.sessions() < static_cast<std::size_t>(options_.sessions_max)) {
-        ask.session = SessionClaim{.owner = worker_id_, .lease = options_.session_lease};
+    const int sessions_free = options_.sessions_max - static_cast<int>(activities_.sessions());
+    if (sessions_free > 0) {
+        ask.session = SessionClaim{
+            .owner = worker_id_, .lease = options_.session_lease, .count = sessions_free};
     }
     std::vector<ClaimedActivity> claims = provider_.claim_activities(ask);
     for (ClaimedActivity& claim : claims) {

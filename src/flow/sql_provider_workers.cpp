@@ -4,6 +4,7 @@
 #include <numeric>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "sql_provider_mail.hpp"
 #include "sql_provider_parts.hpp"
@@ -50,6 +51,7 @@ public:
     std::vector<ClaimedActivity> claim() {
         for (int round = 0; round < claim_rounds_max && wanted() > 0; ++round) {
             std::vector<ClaimedActivity> candidates = find();
+            leave_further_sessions(candidates);
             const std::size_t found = candidates.size();
             const std::size_t before = claimed_.size();
             keep_own_sessions(candidates);
@@ -131,6 +133,23 @@ private:
         return found;
     }
 
+    // Those beyond the number of sessions that was asked for are left to others.
+    void leave_further_sessions(std::vector<ClaimedActivity>& candidates) {
+        if (!ask_.session) {
+            return;
+        }
+        std::erase_if(candidates, [this](const ClaimedActivity& one) {
+            if (!one.task.session || sessions_.contains(*one.task.session)) {
+                return false;
+            }
+            if (std::cmp_greater_equal(sessions_.size(), ask_.session->count)) {
+                return true;
+            }
+            sessions_.insert(*one.task.session);
+            return false;
+        });
+    }
+
     // A session belongs to one worker at a time: those that a rival has just taken are left to it.
     void keep_own_sessions(std::vector<ClaimedActivity>& candidates) {
         std::map<std::string, bool> own;  // In one order, like everybody who takes several.
@@ -184,6 +203,7 @@ private:
     sql::Tx& tx_;
     const ClaimActivities& ask_;
     const Tags& tags_;
+    std::set<std::string> sessions_;  // Tried so far.
     std::vector<ClaimedActivity> claimed_;
 };
 

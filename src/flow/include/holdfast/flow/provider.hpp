@@ -156,6 +156,7 @@ struct TagFilter {
 struct SessionClaim {
     std::string owner;
     milliseconds lease{30000};
+    int count = 1'000;  // Activities of at most so many sessions are taken.
 };
 
 struct ClaimActivities {
