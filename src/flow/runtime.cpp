@@ -66,6 +66,12 @@ Runtime::State::State(Store& store, Registry registry, RuntimeOptions options)
     clock_.heard(
         std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now()));
     hear_clock();
+    std::string replays;
+    for (const auto& [low, high] : options_.versions.ranges) {
+        replays += fmt::format("{}{}-{}", replays.empty() ? "" : ",", low.text(), high.text());
+    }
+    log().info("a runtime starts",
+               {{"engine", engine_version.text()}, {"replays", replays}, {"worker", worker_id_}});
     store_.exchange().join(*this);
     if (!options_.manual) {
         start_threads();
