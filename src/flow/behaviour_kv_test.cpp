@@ -310,6 +310,59 @@ TEST_P(KvBehaviour, AParentAndItsChildHaveTheirOwnKeys) {
     EXPECT_EQ(value("c", "who"), std::nullopt);
 }
 
+// The reference has a call that erases what is older than a moment. It compares clocks that differ
+// on replay and goes through its keys in no order, so it can fail the next turn. Here the code does
+// it itself: keys come sorted, ctx.now() is the same on replay, and what an age means is the code's
+// own.
+TEST_P(KvBehaviour, OldKeysAreErasedByTheirOwnStamps) {
+    HOLDFAST_CHECK("runtime kv_prune_old_values_by_timestamp");
+    HOLDFAST_CHECK("runtime kv_prune_with_zero_threshold_does_nothing");
+    HOLDFAST_CHECK("runtime kv_prune_empty_returns_zero");
+    HOLDFAST_CHECK("runtime kv_prune_current_turn_keys_with_max_threshold");
+    HOLDFAST_CHECK("runtime kv_prune_unpersisted_current_turn_key_with_wall_clock");
+    HOLDFAST_CHECK("runtime kv_prune_selective_by_age");
+    code("cache", [](Context& ctx, std::string, std::string) -> Task<std::string> {
+        const auto stamp = [&ctx](const char* key) {
+            ctx.kv().set(key, ctx.now().time_since_epoch().count());
+        };
+        const auto prune_before = [&ctx](Moment moment) {
+            std::vector<std::string> old;
+            for (const auto& [key, value] : ctx.kv().all()) {
+                if (Codec<std::int64_t>::decode(value.json) < moment.time_since_epoch().count()) {
+                    old.push_back(key);
+                }
+            }
+            for (const std::string& key : old) {
+                ctx.kv().erase(key);
+            }
+            return std::to_string(old.size()) + " ";
+        };
+        std::string said = prune_before(Moment::max());  // Nothing is there.
+        stamp("a");
+        stamp("b");
+        co_await ctx.sleep(1h);
+        stamp("c");
+        said += prune_before(Moment{});           // Nothing is that old.
+        said += prune_before(ctx.now() - 30min);  // Those of the first turn.
+        stamp("d");
+        said += prune_before(ctx.now() + 1ms);  // Also those of this turn.
+        stamp("e");
+        co_await ctx.sleep(1h);
+        co_return said + std::to_string(ctx.kv().all().size());
+    });
+    run_script("cache", "c");
+    EXPECT_THAT(keys("c"), ElementsAre("a", "b"));
+    const auto written = client.kv_all("c").at("a");
+    const Moment stamped{milliseconds{Codec<std::int64_t>::decode(written.value.json)}};
+    EXPECT_LT(written.updated - stamped, 10min) << "readers see when a key was written";
+    restart();
+    advance(1h);
+    EXPECT_THAT(keys("c"), ElementsAre("e"));
+    restart();
+    advance(1h);
+    EXPECT_EQ(result("c"), "0 0 2 2 1");
+}
+
 // The reference has a call for it, which is an activity inside. Here it is one in plain sight: it
 // asks a client, and its answer is in the history like any other.
 class KvOfOthers : public KvBehaviour {
