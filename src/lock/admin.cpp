@@ -50,17 +50,20 @@ bool Locks::force_release(std::string_view key, Fence expected, const CallOption
     try {
         core_->call({.key = std::string(key)}, options, [&](const sql::TxOptions& tx_options) {
             core_->db().transact("LockForceRelease", tx_options, [&](sql::Tx& tx) {
-                // The counter first, as whoever takes the lock does.
+                // The counter first, as whoever takes the lock does: from here on nobody can.
                 tx.exec(statements::skip_fence.with(core_->tables()), counter);
-                if (tx.count(statements::free_by_fence.with(core_->tables()),
-                             storage,
-                             to_string(expected)) == 0) {
+                const sql::Rows rows = tx.query(statements::find.with(core_->tables()), storage);
+                const auto held = rows.single();
+                if (!held || held->get<std::string>(3) != to_string(expected)) {
                     throw NotTheFence{};
                 }
-                const sql::Rows first =
-                    tx.query(statements::first_in_line.with(core_->tables()), storage, "");
-                if (!first.empty()) {
-                    tx.notify(waiters_channel, first[0].get<std::string>(2));
+                const FormSettings settings{core_->hooks().tolerance, core_->hooks().reservation};
+                if (!reserve_for_first(
+                        tx, core_->tables(), settings, storage, held->get<std::string>(0)) &&
+                    tx.count(statements::free_by_fence.with(core_->tables()),
+                             storage,
+                             to_string(expected)) == 0) {
+                    throw NotTheFence{};  // Its holder has released it meanwhile.
                 }
             });
             return true;
@@ -87,7 +90,9 @@ std::int64_t Locks::repair_fences(std::int64_t gap, const CallOptions& options) 
     }
     return core_->call({}, options, [&](const sql::TxOptions& tx_options) {
         return core_->db().transact("LockRepair", tx_options, [&](sql::Tx& tx) {
-            const std::int64_t behind = tx.count(statements::lift_fences.with(core_->tables()));
+            const std::int64_t behind =
+                tx.count(statements::lift_fences.with(core_->tables())) +
+                tx.count(statements::restore_fences.with(core_->tables()));
             if (gap > 0) {
                 tx.exec(statements::skip_fences.with(core_->tables()), gap);
             }

@@ -9,7 +9,7 @@ namespace {
 
 using namespace statements;
 
-constexpr std::array<const sql::Statement*, 30> portable{
+constexpr std::array<const sql::Statement*, 31> portable{
     &live_rival,
     &count_up,
     &take,
@@ -32,6 +32,7 @@ constexpr std::array<const sql::Statement*, 30> portable{
     &skip_fence,
     &free_by_fence,
     &lift_fences,
+    &restore_fences,
     &skip_fences,
     &assert_held,
     &accept_fence,

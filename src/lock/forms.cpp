@@ -2,9 +2,34 @@
 
 #include <algorithm>
 
+#include "statements.hpp"
+
 #include <holdfast/lock/error.hpp>
 
 namespace holdfast::lock {
+
+bool reserve_for_first(sql::Tx& tx,
+                       const sql::TableNames& tables,
+                       FormSettings settings,
+                       const std::string& key,
+                       const std::string& lock_id) {
+    const sql::Rows rows = tx.query(statements::first_in_line.with(tables), key, lock_id);
+    const auto first = rows.single();
+    if (!first) {
+        return false;
+    }
+    const auto next = first->get<std::string>(1);
+    if (tx.count(statements::reserve.with(tables),
+                 lock_id,
+                 next,
+                 settings.tolerance.count(),
+                 settings.reservation.count()) == 0) {
+        return false;
+    }
+    tx.exec(statements::leave_line.with(tables), key, next);
+    tx.notify(waiters_channel, first->get<std::string>(2));
+    return true;
+}
 
 Missing why_missing(std::optional<std::int64_t> expires_at_ms) {
     return expires_at_ms ? Missing::expired : Missing::not_found;

@@ -101,6 +101,14 @@ inline constexpr std::string_view waiters_channel = "holdfast_locks";
 
 // ---- Shared by the forms ------------------------------------------------------------------------
 
+// Keeps the key of a live lock free for the first in line, in the holder's place, and calls them.
+// False if there is nobody, or the lock is no longer live and this id's.
+[[nodiscard]] bool reserve_for_first(sql::Tx& tx,
+                                     const sql::TableNames& tables,
+                                     FormSettings settings,
+                                     const std::string& key,
+                                     const std::string& lock_id);
+
 // Thrown out of a transaction to undo it because a claim was refused; never leaves this floor.
 struct Refused {
     Claimed claimed;

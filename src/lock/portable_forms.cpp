@@ -61,7 +61,11 @@ public:
             if (!is_live(server_time(expires), server_time(now), settings_.tolerance)) {
                 return Freed{.why = Missing::expired};
             }
-            pass_on(tx, key, lock_id);
+            if (!reserve_for_first(tx, tables_, settings_, key, lock_id.reveal())) {
+                tx.exec(statements::free.with(tables_),
+                        lock_id.reveal(),
+                        settings_.tolerance.count());
+            }
             return Freed{.ok = true};
         });
     }
@@ -150,25 +154,6 @@ private:
 
     [[nodiscard]] Claimed busy(std::int64_t held_until_ms, std::int64_t now_ms) const {
         return {.retry_after = until_free(held_until_ms, now_ms, settings_.tolerance)};
-    }
-
-    // To the first in line, or to nobody.
-    void pass_on(sql::Tx& tx, const std::string& key, const LockId& lock_id) {
-        const sql::Rows rows =
-            tx.query(statements::first_in_line.with(tables_), key, lock_id.reveal());
-        const auto first = rows.single();
-        if (!first) {
-            tx.exec(statements::free.with(tables_), lock_id.reveal(), settings_.tolerance.count());
-            return;
-        }
-        const auto next = first->get<std::string>(1);
-        tx.exec(statements::reserve.with(tables_),
-                lock_id.reveal(),
-                next,
-                settings_.tolerance.count(),
-                settings_.reservation.count());
-        tx.exec(statements::leave_line.with(tables_), key, next);
-        tx.notify(waiters_channel, first->get<std::string>(2));
     }
 
     sql::Database& db_;

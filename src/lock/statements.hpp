@@ -232,6 +232,13 @@ SET fence = (SELECT CAST(l.fence AS bigint) FROM {table.locks} l
 WHERE EXISTS (SELECT 1 FROM {table.locks} l WHERE 'fence:' || l.key = {table.fences}.fence_key
               AND CAST(l.fence AS bigint) > {table.fences}.fence)
 )"};
+// Nor need it be there at all.
+inline constexpr Statement restore_fences{"lock.restore_fences", R"(
+INSERT INTO {table.fences} (fence_key, fence, key_debug)
+SELECT 'fence:' || l.key, CAST(l.fence AS bigint), l.user_key FROM {table.locks} l
+WHERE l.fence > '000000000000000'
+  AND NOT EXISTS (SELECT 1 FROM {table.fences} c WHERE c.fence_key = 'fence:' || l.key)
+)"};
 inline constexpr Statement skip_fences{"lock.skip_fences", R"(
 UPDATE {table.fences} SET fence = fence + $1
 )"};
