@@ -82,6 +82,11 @@ public:
             sql::TxOptions tx = tx_options(options);
             tx.urgent = true;
             return work(tx);
+        } catch (const sql::DatabaseError& error) {
+            if (error.state().text() == "23514") {  // Only the counters have a CHECK.
+                throw_overflow();
+            }
+            throw to_lock_error(std::current_exception(), context);
         } catch (const std::exception&) {
             throw to_lock_error(std::current_exception(), context);
         }

@@ -1,0 +1,210 @@
+// The way to the database breaks, or the database meets conflicts, at the worst moments.
+#include "lock_fixture.hpp"
+
+#include <holdfast/base/metrics.hpp>
+#include <holdfast/testing/fault_proxy.hpp>
+
+namespace holdfast::lock::stories {
+namespace {
+
+using test::Fault;
+using test::Side;
+
+// Locks by way of the proxy, on one connection; others look directly.
+class LockFaults : public testing::Test {
+protected:
+    LockFaults() {
+        // Warm: the connection is open, and the statements are prepared.
+        const auto grant = std::get<Grant>(locks.acquire("warm", 10s));
+        EXPECT_TRUE(locks.extend(grant.lock_id, 10s).ok);
+        EXPECT_TRUE(locks.release(grant.lock_id).ok);
+    }
+    void expect_unavailable(const std::function<void()>& call) {
+        const auto error = lock_error_of(call);
+        ASSERT_TRUE(error);
+        EXPECT_EQ(error->lock_code(), LockCode::service_unavailable) << error->what();
+        EXPECT_TRUE(error->retryable());
+        EXPECT_TRUE(error->cause());
+    }
+    bool struck() { return proxy.wait_struck(Deadline::after(0s)); }
+    void wait_until_free(const std::string& key) {
+        const Deadline deadline = Deadline::after(20s);
+        while (observer.is_locked(key) && !deadline.passed()) {
+        }
+    }
+
+    LockDatabase direct{Setting{test::Backend::postgres}};
+    Locks observer{direct};
+    test::FaultProxy proxy{test::shared_postgres()};
+    sql::Database through{proxy.address().url(direct.outside.name()) + "&pool=1",
+                          direct.outside.options()};
+    Locks locks{through};
+};
+
+// The lock is taken, and its taker does not hear of it. It asks again with the same id.
+TEST_F(LockFaults, AnAcquisitionWhoseAnswerIsLostIsAdopted) {
+    HOLDFAST_CHECK("locks N6");
+    for (const Fault fault : {Fault::lose_answer, Fault::cut_after}) {
+        proxy.arm({.from = Side::client, .type = 'S'}, fault);
+        const auto grant = std::get<Grant>(locks.acquire("k", 10s));
+        EXPECT_TRUE(struck()) << "or nothing was tested";
+        EXPECT_TRUE(is_busy(observer.acquire("k", 10s))) << "there is no second holder";
+        EXPECT_EQ(observer.find_raw("k").value().lock_id, grant.lock_id);
+        EXPECT_EQ(direct.number("SELECT count(*) FROM holdfast_locks"), 1);
+        EXPECT_TRUE(locks.release(grant.lock_id).ok);
+    }
+}
+
+TEST_F(LockFaults, ACutAtAnyMessageOfAnAcquisitionMakesNoSecondHolder) {
+    HOLDFAST_CHECK("locks N6");
+    int hits = 0;
+    for (const Side side : {Side::client, Side::server}) {
+        for (int nth = 1;; ++nth) {
+            const std::string key = (side == Side::client ? "c" : "s") + std::to_string(nth);
+            EXPECT_FALSE(locks.is_locked("warm"));
+            proxy.arm({.from = side, .nth = nth}, Fault::cut);
+            const auto grant = std::get<Grant>(locks.acquire(key, 10s));
+            const bool hit = struck();
+            proxy.disarm();
+            EXPECT_EQ(observer.find_raw(key).value().lock_id, grant.lock_id);
+            EXPECT_EQ(observer.find(key).value().fence, grant.fence) << "the newest is ours";
+            if (!hit) {
+                break;
+            }
+            ++hits;
+        }
+    }
+    EXPECT_GT(hits, 3) << "or nothing was tested";
+}
+
+// Lost twice: nobody knows the id that may hold the lock. It must not stay until its lease is over.
+TEST_F(LockFaults, WhatIsLostTwiceIsGivenBackInTheBackground) {
+    HOLDFAST_CHECK("locks N6");
+    proxy.arm({.from = Side::client, .type = 'S'}, Fault::lose_answer);
+    std::optional<LockError> error;
+    {
+        std::jthread cutter([&] {
+            EXPECT_TRUE(proxy.wait_struck(Deadline::after(20s)));
+            proxy.refuse(true);  // The second try finds nobody.
+        });
+        error = lock_error_of([&] { (void)locks.acquire("k", 60s); });
+    }
+    ASSERT_TRUE(error);
+    EXPECT_TRUE(error->indeterminate());
+    EXPECT_TRUE(error->retryable());
+    EXPECT_EQ(error->context().key, "k");
+    proxy.refuse(false);
+    wait_until_free("k");
+    EXPECT_TRUE(is_granted(observer.acquire("k", 10s))) << "long before its end";
+}
+
+// Both can be repeated without harm. What the repeat of an extension says is true; of a release
+// that finds nothing any more, nobody can say whose doing it was.
+TEST_F(LockFaults, AnExtensionOrAReleaseWhoseAnswerIsLostIsAskedForAgain) {
+    const auto grant = std::get<Grant>(locks.acquire("k", 10s));
+    proxy.arm({.from = Side::client, .type = 'S'}, Fault::lose_answer);
+    EXPECT_TRUE(locks.extend(grant.lock_id, 20s).ok);
+    EXPECT_TRUE(struck());
+
+    proxy.arm({.from = Side::client, .type = 'B'}, Fault::cut);
+    EXPECT_TRUE(locks.release(grant.lock_id).ok) << "the first has not arrived";
+    EXPECT_TRUE(struck());
+
+    const auto again = std::get<Grant>(locks.acquire("k", 10s));
+    proxy.arm({.from = Side::client, .type = 'S'}, Fault::lose_answer);
+    const Released release = locks.release(again.lock_id);
+    EXPECT_TRUE(struck());
+    EXPECT_FALSE(release.ok);
+    EXPECT_TRUE(release.indeterminate);
+    EXPECT_FALSE(observer.is_locked("k")) << "the lost one has done it";
+}
+
+TEST_F(LockFaults, AServerThatIsAwayIsUnavailableForEveryCall) {
+    HOLDFAST_CHECK("locks U-B 4");
+    HOLDFAST_CHECK("locks U-B 9");
+    HOLDFAST_CHECK("locks U-B 15");
+    HOLDFAST_CHECK("locks U-B 20");
+    const LockId id = LockId::fresh();
+    const CallOptions brief{.deadline = Deadline::after(20s)};
+    proxy.refuse(true);
+    proxy.cut_all();
+    expect_unavailable([&] { (void)locks.acquire("k", 1s, {.deadline = brief.deadline}); });
+    expect_unavailable([&] { (void)locks.release(id, brief); });
+    expect_unavailable([&] { (void)locks.extend(id, 1s, brief); });
+    expect_unavailable([&] { (void)locks.is_locked("k", brief); });
+    expect_unavailable([&] { (void)locks.find("k", brief); });
+}
+
+TEST_F(LockFaults, MissingTablesAreNamedWithTheCure) {
+    direct.outside.execute("DROP TABLE holdfast_locks");
+    const auto error = lock_error_of([&] { (void)locks.acquire("k", 1s); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->lock_code(), LockCode::invalid_argument);
+    EXPECT_NE(std::string_view(error->what()).find("schema apply"), std::string_view::npos);
+}
+
+// ---- Conflicts
+// -----------------------------------------------------------------------------------
+
+class LockConflicts : public LockStory {
+protected:
+    LockConflicts() {
+        db.outside.execute(
+            "CREATE SEQUENCE met; CREATE TABLE plan (times bigint); INSERT INTO plan VALUES (0);"
+            "CREATE FUNCTION meet() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+            " IF nextval('met') <= (SELECT times FROM plan) THEN"
+            "  RAISE EXCEPTION 'a conflict on purpose' USING ERRCODE = '40001'; END IF;"
+            " RETURN NULL; END $$;"
+            "CREATE CONSTRAINT TRIGGER meet AFTER INSERT OR UPDATE OR DELETE ON holdfast_locks"
+            " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION meet()");
+    }
+    // From here on, the next commits of a change to a lock are refused, so many times.
+    void meet(int times) {
+        db.outside.execute("ALTER SEQUENCE met RESTART; UPDATE plan SET times = " +
+                           std::to_string(times));
+    }
+    std::int64_t met() const { return db.number("SELECT last_value FROM met"); }
+};
+
+TEST_P(LockConflicts, EveryOperationSurvivesAsManyAsItMayTry) {
+    HOLDFAST_CHECK("locks N17");
+    const int times = GetParam().optimistic ? 10 : 5;
+    meet(times);
+    const Grant ann = take("k", 60s);
+    EXPECT_EQ(met(), times + 1);
+    EXPECT_EQ(value_of(ann.fence), 1U) << "what was rolled back has burned nothing";
+    meet(times);
+    EXPECT_TRUE(locks.extend(ann.lock_id, 60s).ok);
+    EXPECT_EQ(met(), times + 1);
+    meet(times);
+    EXPECT_TRUE(locks.release(ann.lock_id).ok);
+    EXPECT_EQ(met(), times + 1);
+    meet(times);
+    EXPECT_TRUE(is_granted(locks.acquire("k", 60s)));
+    meet(times);
+    EXPECT_TRUE(locks.force_release("k", Fence{2}));
+    EXPECT_EQ(met(), times + 1);
+}
+
+TEST_P(LockConflicts, OneTooManyIsUnavailableAndNothingHasHappened) {
+    HOLDFAST_CHECK("locks N17");
+    meet(1'000);
+    const auto error = lock_error_of([&] { (void)locks.acquire("k", 60s); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->lock_code(), LockCode::service_unavailable);
+    EXPECT_TRUE(error->retryable());
+    EXPECT_FALSE(error->indeterminate());
+    EXPECT_EQ(error->context().sqlstate, "40001");
+    meet(0);
+    EXPECT_FALSE(locks.is_locked("k"));
+    EXPECT_EQ(value_of(take("k").fence), 1U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Every,
+                         LockConflicts,
+                         testing::Values(Setting{test::Backend::postgres},
+                                         Setting{test::Backend::postgres, true}),
+                         setting_name);
+
+}  // namespace
+}  // namespace holdfast::lock::stories
