@@ -5,12 +5,15 @@
 
 #include "forms.hpp"
 #include "lock_fixture.hpp"
-#include "overlap.hpp"
 
 #include <holdfast/base/random.hpp>
+#include <holdfast/testing/holdings.hpp>
 
 namespace holdfast::lock::stories {
 namespace {
+
+using test::Holding;
+using test::overlaps;
 
 std::int64_t steady_ns() {
     return std::chrono::steady_clock::now().time_since_epoch().count();

@@ -100,12 +100,38 @@ Victim::~Victim() {
     ::close(reports_);
 }
 
-std::vector<std::int64_t> Victim::kill_after(std::size_t count, Deadline deadline) {
+void Victim::wait_for(std::size_t count, Deadline deadline) {
     while (acknowledged_.size() < count) {
         if (!listen(deadline)) {
             fail("the victim ended by itself");
         }
     }
+}
+
+std::size_t Victim::acknowledged() {
+    pollfd readable{reports_, POLLIN, 0};
+    while (::poll(&readable, 1, 0) > 0 && listen(Deadline::after(std::chrono::seconds{1}))) {
+    }
+    return acknowledged_.size();
+}
+
+void Victim::freeze() {
+    int status = 0;
+    ::kill(pid_, SIGSTOP);
+    while (::waitpid(pid_, &status, WUNTRACED) < 0 && errno == EINTR) {
+    }
+    if (!WIFSTOPPED(status)) {
+        pid_ = -1;
+        fail("the victim ended by itself");
+    }
+}
+
+void Victim::thaw() {
+    ::kill(pid_, SIGCONT);
+}
+
+std::vector<std::int64_t> Victim::kill_after(std::size_t count, Deadline deadline) {
+    wait_for(count, deadline);
     ::kill(pid_, SIGKILL);
     while (listen(deadline)) {
     }  // What it was told before it died counts.

@@ -43,6 +43,16 @@ public:
     // `count`. Throws if the process ended by itself, or the deadline passed, before that.
     [[nodiscard]] std::vector<std::int64_t> kill_after(std::size_t count, Deadline deadline);
 
+    // Waits until `count` ids were acknowledged, and lets it live. Throws as kill_after.
+    void wait_for(std::size_t count, Deadline deadline);
+    // How many were acknowledged so far.
+    [[nodiscard]] std::size_t acknowledged();
+
+    // Stops it in the middle of whatever it is doing, as a host does with a guest; it knows nothing
+    // of it. Thawed, it goes on.
+    void freeze();
+    void thaw();
+
     // Waits until the process has ended by itself, in success; else throws.
     [[nodiscard]] std::vector<std::int64_t> join(Deadline deadline);
 

@@ -7,9 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <fmt/core.h>
-
-namespace holdfast::lock::stories {
+namespace holdfast::test {
 
 // One holding of a key. Leases are judged by the database's clock, as it was told to the holder; a
 // release by the machine's steady clock, which all who are asked share.
@@ -35,18 +33,21 @@ struct Holding {
             const Holding& before = all[i - 1];
             const Holding& after = all[i];
             if (after.fence == before.fence) {
-                found.push_back(fmt::format("{}: fence {} was given twice", key, after.fence));
+                found.push_back(key + ": fence " + std::to_string(after.fence) +
+                                " was given twice");
             }
-            const bool early = before.release_sent_ns == 0
-                                   ? after.from_ms < before.until_ms
-                                   : after.answered_ns < before.release_sent_ns;
+            // Over is what comes first: the end of the lease, or the release.
+            const bool released =
+                before.release_sent_ns != 0 && after.answered_ns >= before.release_sent_ns;
+            const bool early = after.from_ms < before.until_ms && !released;
             if (early) {
-                found.push_back(fmt::format(
-                    "{}: fence {} was held before fence {} was over", key, after.fence, before.fence));
+                found.push_back(key + ": fence " + std::to_string(after.fence) +
+                                " was held before fence " + std::to_string(before.fence) +
+                                " was over");
             }
         }
     }
     return found;
 }
 
-}  // namespace holdfast::lock::stories
+}  // namespace holdfast::test
