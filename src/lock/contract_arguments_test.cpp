@@ -55,8 +55,7 @@ TEST_P(LockArguments, ATokenThatHasNotFiredChangesNothing) {
     HOLDFAST_CHECK("locks C8");
     std::stop_source source;
     const CallOptions options{.stop = source.get_token()};
-    const auto grant =
-        std::get<Grant>(locks.acquire("k", 10s, {.stop = source.get_token()}));
+    const auto grant = std::get<Grant>(locks.acquire("k", 10s, {.stop = source.get_token()}));
     EXPECT_TRUE(locks.is_locked("k", options));
     EXPECT_TRUE(locks.find("k", options));
     EXPECT_TRUE(locks.extend(grant.lock_id, 10s, options).ok);
@@ -71,9 +70,8 @@ TEST_P(LockArguments, ATokenThatHasNotFiredChangesNothing) {
 TEST_P(LockArguments, AMistakeIsReportedBeforeAStoppedToken) {
     expect_invalid(lock_error_of([&] { (void)locks.acquire("", 1s, {.stop = stopped()}); }),
                    "must not be empty");
-    expect_invalid(
-        lock_error_of([&] { locks.extend(LockId::fresh(), 0ms, {.stop = stopped()}); }),
-        "ttlMs");
+    expect_invalid(lock_error_of([&] { locks.extend(LockId::fresh(), 0ms, {.stop = stopped()}); }),
+                   "ttlMs");
 }
 
 // The acquisition waits for a transaction that will not end; the token must free its caller.
@@ -120,8 +118,8 @@ TEST_P(LockArguments, AKeyHasOneTo512BytesOfText) {
         expect_invalid(error, "exceeds maximum length");
     }
     for (const std::string& bad : {std::string("a\0b", 3),
-                                   std::string("\xED\xA0\x80"),   // A lone surrogate.
-                                   std::string("\xC0\xAF"),       // Longer than it need be.
+                                   std::string("\xED\xA0\x80"),      // A lone surrogate.
+                                   std::string("\xC0\xAF"),          // Longer than it need be.
                                    std::string("\xF4\x90\x80\x80"),  // Beyond the last character.
                                    std::string("caf\xC3")}) {
         for (const auto& error : errors_by_key(bad)) {
@@ -242,13 +240,13 @@ TEST_P(LockArguments, AStormOfMistakesLeavesTheBackendWorking) {
     HOLDFAST_CHECK("locks C23");
     HOLDFAST_CHECK("locks C24");
     for (int i = 0; i < 10; ++i) {
-        for (const auto& body : std::vector<std::function<void()>>{
-                 [&] { (void)locks.acquire("", 1s); },
-                 [&] { (void)locks.acquire("k", -1ms); },
-                 [&] { locks.release(LockId::parse("bad")); },
-                 [&] { locks.extend(LockId::parse("bad"), 1s); },
-                 [&] { (void)locks.is_locked(""); },
-                 [&] { (void)locks.find(""); }}) {
+        for (const auto& body :
+             std::vector<std::function<void()>>{[&] { (void)locks.acquire("", 1s); },
+                                                [&] { (void)locks.acquire("k", -1ms); },
+                                                [&] { locks.release(LockId::parse("bad")); },
+                                                [&] { locks.extend(LockId::parse("bad"), 1s); },
+                                                [&] { (void)locks.is_locked(""); },
+                                                [&] { (void)locks.find(""); }}) {
             const auto error = lock_error_of(body);
             ASSERT_TRUE(error);
             EXPECT_EQ(error->lock_code(), LockCode::invalid_argument);

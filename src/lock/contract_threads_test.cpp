@@ -1,5 +1,5 @@
-// The contract of locks with several who want the same at once, and what people build on it: workers
-// under one key, handles, with_lock.
+// The contract of locks with several who want the same at once, and what people build on it:
+// workers under one key, handles, with_lock.
 #include <algorithm>
 #include <atomic>
 #include <latch>
@@ -33,9 +33,8 @@ TEST_P(LockCrowd, DifferentKeysDoNotDisturbEachOther) {
     // Nobody leaves before all three are inside: were they to wait for each other, none would.
     std::latch inside(3);
     all_at_once(3, [&](int i) {
-        with_lock(locks, patient("k" + std::to_string(i)), [&](Handle&) {
-            inside.arrive_and_wait();
-        });
+        with_lock(
+            locks, patient("k" + std::to_string(i)), [&](Handle&) { inside.arrive_and_wait(); });
     });
     for (const std::string key : {"k0", "k1", "k2"}) {
         EXPECT_FALSE(locks.is_locked(key));
@@ -67,8 +66,7 @@ TEST_P(LockCrowd, OfFiftyWhoWantANewKeyOneGetsItWithTheFirstFence) {
     std::atomic<int> granted = 0;
     std::atomic<std::uint64_t> fence = 0;
     all_at_once(50, [&](int) {
-        const Acquired answer =
-            locks.acquire("k", 60s, {.deadline = Deadline::after(60s)});
+        const Acquired answer = locks.acquire("k", 60s, {.deadline = Deadline::after(60s)});
         if (is_granted(answer)) {
             ++granted;
             fence = value_of(std::get<Grant>(answer).fence);
@@ -128,7 +126,24 @@ TEST_P(LockCrowd, WorkersUnderALockLoseNoUpdate) {
     EXPECT_FALSE(locks.is_locked("k"));
 }
 
-// ---- Handles -------------------------------------------------------------------------------------
+TEST_P(LockCrowd, WorkersWithKeysOfTheirOwnAllSucceed) {
+    HOLDFAST_CHECK("locks B3");
+    std::atomic<int> pairs = 0;
+    all_at_once(10, [&](int i) {
+        for (int round = 0; round < 10; ++round) {
+            const Acquired answer = locks.acquire("worker/" + std::to_string(i), 60s);
+            ASSERT_TRUE(is_granted(answer));
+            EXPECT_EQ(value_of(std::get<Grant>(answer).fence),
+                      static_cast<std::uint64_t>(round) + 1);
+            EXPECT_TRUE(locks.release(std::get<Grant>(answer).lock_id).ok);
+            ++pairs;
+        }
+    });
+    EXPECT_EQ(pairs, 100);
+}
+
+// ---- Handles
+// -------------------------------------------------------------------------------------
 
 class LockScopes : public LockStory {};
 
@@ -204,7 +219,8 @@ TEST_P(LockScopes, NestedScopesEndFromTheInside) {
     EXPECT_EQ(locks.list().size(), 0U);
 }
 
-// ---- with_lock -----------------------------------------------------------------------------------
+// ---- with_lock
+// -----------------------------------------------------------------------------------
 
 TEST_P(LockScopes, TheFunctionRunsUnderTheLockAndItsAnswerComesBack) {
     HOLDFAST_CHECK("locks E22");
@@ -224,8 +240,7 @@ TEST_P(LockScopes, TheFunctionRunsUnderTheLockAndItsAnswerComesBack) {
     EXPECT_EQ(number, 42);
     EXPECT_FALSE(locks.is_locked("k"));
     EXPECT_EQ(with_lock(locks, {.key = "k"}, [](Handle&) { return std::string("text"); }), "text");
-    const auto receipt =
-        with_lock(locks, {.key = "k"}, [](Handle&) { return Receipt{7, "paid"}; });
+    const auto receipt = with_lock(locks, {.key = "k"}, [](Handle&) { return Receipt{7, "paid"}; });
     EXPECT_EQ(receipt.number, 7);
     EXPECT_EQ(receipt.text, "paid");
     bool ran = false;
@@ -244,9 +259,8 @@ TEST_P(LockScopes, TheFunctionsExceptionComesOutAndTheLockIsFree) {
     EXPECT_THROW(with_lock(locks,
                            {.key = "k"},
                            [](Handle&) {
-                               return std::async(std::launch::async, []() -> int {
-                                          throw std::out_of_range("later");
-                                      })
+                               return std::async(std::launch::async,
+                                                 []() -> int { throw std::out_of_range("later"); })
                                    .get();
                            }),
                  std::out_of_range);

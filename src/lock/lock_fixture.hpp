@@ -15,10 +15,9 @@
 #include <variant>
 #include <vector>
 
-#include <gtest/gtest.h>
-
 #include "fake_backend.hpp"
 #include "hooks.hpp"
+#include <gtest/gtest.h>
 
 #include <holdfast/lock/locks.hpp>
 #include <holdfast/sql/database.hpp>
@@ -237,6 +236,9 @@ inline void all_at_once(int threads, const std::function<void(int)>& work) {
     gun.set_value();
 }
 
+// Neither a short lease nor a turn in line is refused because the machine is busy.
+inline constexpr Locks::Hooks unhurried{.refuse_born_expired = false, .reservation = 20s};
+
 class LockStory : public testing::TestWithParam<Setting> {
 protected:
     Grant take(std::string_view key, std::chrono::milliseconds ttl = 10s) {
@@ -246,7 +248,7 @@ protected:
     void let_a_short_lease_end() { db.advance_clock(2500ms); }
 
     LockDatabase db{GetParam()};
-    Locks locks{db};
+    Locks locks{db, {}, unhurried};
 };
 
 }  // namespace holdfast::lock::stories

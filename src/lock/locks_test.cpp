@@ -29,7 +29,8 @@ protected:
     }
     Locks& locks() {
         if (!locks_) {
-            locks_.emplace(db);
+            // A turn in line does not lapse because the machine is busy.
+            locks_.emplace(db, LocksOptions{}, Locks::Hooks{.reservation = 20s});
         }
         return *locks_;
     }

@@ -1,0 +1,197 @@
+// The line in front of a key: who is called, what a dead or an impatient waiter costs, and that
+// nobody waits for ever.
+#include <atomic>
+#include <future>
+
+#include "lock_fixture.hpp"
+
+#include <holdfast/lock/with_lock.hpp>
+
+namespace holdfast::lock::stories {
+namespace {
+
+class Line : public LockStory {
+protected:
+    struct Waiter {
+        LockId id = LockId::fresh();
+        std::unique_ptr<Place> place;
+    };
+    Waiter join(const std::string& key) {
+        Waiter waiter;
+        waiter.place = locks.line_up(key, waiter.id, Deadline::after(60s));
+        EXPECT_TRUE(waiter.place->join());
+        db.advance_clock(1ms);  // Nobody joins at the same microsecond.
+        return waiter;
+    }
+    Acquired try_again(const Waiter& waiter) {
+        return locks.acquire("k", 60s, {.lock_id = waiter.id});
+    }
+    [[nodiscard]] std::int64_t in_line() const {
+        return db.number("SELECT count(*) FROM holdfast_locks_waiters");
+    }
+    static Acquisition patient() {
+        return {.max_retries = 10'000, .max_delay = 50ms, .timeout = 60s};
+    }
+    std::future<Acquired> wait_for_the_lock() {
+        auto waiting = std::async(std::launch::async,
+                                  [&] { return acquire_waiting(locks, "k", 60s, patient()); });
+        const Deadline deadline = Deadline::after(20s);
+        while (in_line() == 0 && !deadline.passed()) {
+        }
+        return waiting;
+    }
+};
+
+TEST_P(Line, IsServedInOrder) {
+    const Grant ann = take("k", 60s);
+    const Waiter bob = join("k");
+    const Waiter cyd = join("k");
+    const Waiter dan = join("k");
+    EXPECT_EQ(in_line(), 3);
+    EXPECT_TRUE(locks.release(ann.lock_id).ok);
+    LockId holder = ann.lock_id;
+    for (const Waiter* next : {&bob, &cyd, &dan}) {
+        for (const Waiter* other : {&bob, &cyd, &dan}) {
+            if (other != next) {
+                EXPECT_TRUE(is_busy(try_again(*other))) << "not their turn";
+            }
+        }
+        EXPECT_TRUE(is_busy(locks.acquire("k", 1s))) << "nobody comes in from the side";
+        next->place->wait(std::chrono::steady_clock::now() + 20s, {});
+        ASSERT_TRUE(is_granted(try_again(*next)));
+        next->place->arrived();
+        EXPECT_TRUE(locks.release(next->id).ok);
+    }
+    EXPECT_EQ(in_line(), 0);
+    EXPECT_FALSE(locks.is_locked("k"));
+}
+
+// A process that died in the line is called, does not come, and is not called again.
+TEST_P(Line, ADeadWaiterCostsOneReservation) {
+    const Grant ann = take("k", 60s);
+    db.tamper(
+        "INSERT INTO holdfast_locks_waiters (key, since_us, lock_id, waiter, until_ms) "
+        "VALUES ('k', 1, 'abcdefghijklmnopqrstuv', 'nobody', 99999999999999)");
+    const Waiter cyd = join("k");
+    EXPECT_TRUE(locks.release(ann.lock_id).ok);
+    const Acquired early = try_again(cyd);
+    ASSERT_TRUE(is_busy(early)) << "the key is kept for the dead";
+    EXPECT_LE(std::get<Busy>(early).retry_after.value(), unhurried.reservation);
+    db.advance_clock(unhurried.reservation + 1ms);
+    const auto granted = std::get<Grant>(try_again(cyd));
+    cyd.place->arrived();
+    EXPECT_TRUE(locks.release(granted.lock_id).ok);
+    EXPECT_TRUE(is_granted(locks.acquire("k", 1s))) << "nobody is waited for again";
+}
+
+// Somebody whose patience is over is passed by.
+TEST_P(Line, AWaiterWhoseTimeIsOverIsNotCalled) {
+    const Grant ann = take("k", 600s);
+    const Waiter bob = join("k");  // For a minute.
+    db.advance_clock(61s);
+    EXPECT_TRUE(locks.release(ann.lock_id).ok);
+    EXPECT_TRUE(is_granted(locks.acquire("k", 1s)));
+}
+
+TEST_P(Line, WhoeverGivesUpPassesTheTurnOn) {
+    const Grant ann = take("k", 60s);
+    std::optional<Waiter> bob = join("k");
+    const Waiter cyd = join("k");
+    EXPECT_TRUE(locks.release(ann.lock_id).ok);
+    EXPECT_TRUE(is_busy(try_again(cyd))) << "Bob's turn";
+    bob.reset();
+    EXPECT_TRUE(is_busy(locks.acquire("k", 1s))) << "it is Cyd's now, and nobody else's";
+    EXPECT_TRUE(is_granted(try_again(cyd)));
+    cyd.place->arrived();
+}
+
+TEST_P(Line, WhoeverLeavesEarlyLeavesNothingBehind) {
+    const Grant ann = take("k", 60s);
+    {
+        const Waiter bob = join("k");
+        EXPECT_EQ(in_line(), 1);
+    }
+    EXPECT_EQ(in_line(), 0);
+    EXPECT_EQ(locks.find("k").value().fence, ann.fence) << "and disturbs nobody";
+    EXPECT_TRUE(locks.release(ann.lock_id).ok);
+    EXPECT_FALSE(locks.is_locked("k"));
+}
+
+// The row goes, and nobody is called: as if the notification had been lost.
+TEST_P(Line, NobodyWaitsForEverWhenACallIsLost) {
+    (void)take("k", 60s);
+    auto waiting = wait_for_the_lock();
+    db.tamper("DELETE FROM holdfast_locks");
+    ASSERT_EQ(waiting.wait_for(30s), std::future_status::ready);
+    EXPECT_TRUE(is_granted(waiting.get()));
+    EXPECT_EQ(in_line(), 0);
+}
+
+TEST_P(Line, AHolderWhoDiesMakesNobodyWaitForEver) {
+    (void)take("k", 60s);
+    auto waiting = wait_for_the_lock();
+    db.advance_clock(62s);  // The waiter's own patience is over by that clock, too.
+    ASSERT_EQ(waiting.wait_for(30s), std::future_status::ready);
+    EXPECT_TRUE(is_granted(waiting.get()));
+}
+
+TEST_P(Line, AStoppedWaiterLeavesAtOnce) {
+    (void)take("k", 60s);
+    std::stop_source source;
+    auto waiting = std::async(std::launch::async, [&] {
+        return lock_code_of(
+            [&] { (void)acquire_waiting(locks, "k", 60s, patient(), source.get_token()); });
+    });
+    const Deadline deadline = Deadline::after(20s);
+    while (in_line() == 0 && !deadline.passed()) {
+    }
+    source.request_stop();
+    ASSERT_EQ(waiting.wait_for(30s), std::future_status::ready);
+    EXPECT_EQ(waiting.get(), LockCode::aborted);
+    EXPECT_EQ(in_line(), 0);
+}
+
+TEST_P(Line, SixteenOfTwoProcessesAreAllServed) {
+    const auto other_db = db.open();
+    Locks others(*other_db);
+    std::atomic<int> inside = 0;
+    std::atomic<int> served = 0;
+    all_at_once(16, [&](int i) {
+        WithLock options{.key = "k", .ttl = 60s, .acquisition = patient()};
+        options.auto_extend.reset();
+        for (int round = 0; round < 2; ++round) {
+            with_lock(i % 2 == 0 ? locks : others, options, [&](Handle&) {
+                EXPECT_EQ(++inside, 1);
+                ++served;
+                --inside;
+            });
+        }
+    });
+    EXPECT_EQ(served, 32);
+    EXPECT_EQ(in_line(), 0);
+    EXPECT_FALSE(locks.is_locked("k"));
+}
+
+// Each wants both, in the other's order.
+TEST_P(Line, GroupsNeverWaitForEachOther) {
+    std::atomic<int> granted = 0;
+    all_at_once(4, [&](int i) {
+        const std::vector<std::string> keys =
+            i % 2 == 0 ? std::vector<std::string>{"a", "b"} : std::vector<std::string>{"b", "a"};
+        for (int round = 0; round < 10; ++round) {
+            const GroupAcquired answer =
+                locks.acquire_all(keys, 60s, {.deadline = Deadline::after(60s)});
+            if (const auto* group = std::get_if<GroupGrant>(&answer)) {
+                ++granted;
+                EXPECT_EQ(locks.release_all(*group), 2U);
+            }
+        }
+    });
+    EXPECT_GT(granted, 0);
+    EXPECT_EQ(locks.list().size(), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, Line, every_setting_of_a_crowd(), setting_name);
+
+}  // namespace
+}  // namespace holdfast::lock::stories
