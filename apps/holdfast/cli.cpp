@@ -1,18 +1,13 @@
 #include "cli.hpp"
 
 #include <algorithm>
-#include <map>
 #include <memory>
+#include <span>
 
-#include "bench.hpp"
-#include "command_tree.hpp"
+#include "command_line.hpp"
 #include "completion.hpp"
 #include "config.hpp"
-#include "demo.hpp"
-#include "flow.hpp"
-#include "schema.hpp"
 #include "version.hpp"
-#include <CLI/CLI.hpp>
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -24,11 +19,18 @@ namespace {
 
 constexpr int orders_min = 3;
 constexpr int orders_max = 100;
-constexpr int flow_list_max = 1000;
 
-constexpr const char* everywhere_help =
-    "Everywhere: --db, --json, --config, --log-level, --log-format, --quiet; see holdfast "
-    "--help.\n";
+// Where the words of a program of the user's begin: they are not ours to understand.
+int program_begins_at(int argc, const char* const* argv) {
+    const std::span words(argv, static_cast<std::size_t>(argc));
+    const auto is = [](std::string_view word) {
+        return [word](const char* other) { return word == other; };
+    };
+    const auto mark = std::ranges::find_if(words, is("--"));
+    const auto noun = std::find_if(words.begin(), mark, is("lock"));
+    const bool runs = std::any_of(noun, mark, is("run")) || std::any_of(noun, mark, is("elect"));
+    return runs ? static_cast<int>(mark - words.begin()) : argc;
+}
 
 bool hidden(const CLI::App& command) {
     return command.get_group().empty();
@@ -50,64 +52,7 @@ std::string path_of(const CLI::App& command) {
     return above == nullptr ? command.get_name() : path_of(*above) + " " + command.get_name();
 }
 
-class CommandLine {
-public:
-    CommandLine();
-
-    std::variant<Request, Answer> parse(int argc, const char* const* argv);
-
-private:
-    struct Flag {
-        CLI::Option* option;
-        std::string key;
-    };
-
-    void add_globals();
-    void add_demo();
-    void add_flow();
-    void add_flow_looks(CLI::App& noun);
-    void add_flow_talks(CLI::App& noun);
-    void add_flow_house(CLI::App& noun);
-    void add_schema();
-    void add_bench();
-    void add_config();
-    void add_completion();
-    void add_version();
-
-    // A verb of flow; `id`: about one instance.
-    CLI::App* add_flow_verb(CLI::App& noun,
-                            const char* name,
-                            const char* help,
-                            int (*run)(const Context&, const FlowRequest&),
-                            bool id = true);
-    // A noun or a verb. `command` runs if nothing more follows it.
-    CLI::App* add(CLI::App& above, const char* name, const char* help, Command command = {});
-    void add_setting(const char* names,
-                     const char* key,
-                     const char* help,
-                     Takes takes = Takes::text);
-    void takes_choice(CLI::Option* option, std::vector<std::string> choices);
-
-    // The command that the words name, as far as they were understood.
-    [[nodiscard]] const CLI::App& deepest() const;
-    [[noreturn]] void refuse(const CLI::ParseError& error) const;
-    [[noreturn]] void refuse_word(const std::string& word) const;
-    [[nodiscard]] OptionNode describe(const CLI::Option& option) const;
-    [[nodiscard]] CommandNode describe(const CLI::App& command) const;
-
-    CLI::App root_{"Durable execution and coordination on the SQL database you already have.",
-                   "holdfast"};
-    std::map<const CLI::App*, Command> commands_;
-    std::map<const CLI::Option*, OptionNode> hints_;  // What completion cannot see from outside.
-    std::vector<Flag> settings_;
-    Request request_;
-    DemoRequest demo_;
-    DemoWorkerRequest demo_worker_;
-    FlowRequest flow_;
-    SchemaRequest schema_;
-    BenchRequest bench_;
-    std::string shell_;
-};
+}  // namespace
 
 CommandLine::CommandLine() {
     root_.require_subcommand(1);
@@ -118,6 +63,7 @@ CommandLine::CommandLine() {
     add_globals();
     add_demo();
     add_flow();
+    add_lock();
     add_schema();
     add_bench();
     add_config();
@@ -126,12 +72,14 @@ CommandLine::CommandLine() {
 }
 
 void CommandLine::add_globals() {
+    add_setting(root_,
+                "--db",
+                "db",
+                "The database: sqlite:FILE or postgres://USER@HOST/NAME (HOLDFAST_DB).");
     add_setting(
-        "--db", "db", "The database: sqlite:FILE or postgres://USER@HOST/NAME (HOLDFAST_DB).");
-    add_setting(
-        "--log-level", "log.level", "The least important log lines: debug, info, warn, ...");
+        root_, "--log-level", "log.level", "The least important log lines: debug, info, warn, ...");
     takes_choice(settings_.back().option, {"debug", "info", "warn", "error", "off"});
-    add_setting("--log-format", "log.format", "How log lines look: text or json.");
+    add_setting(root_, "--log-format", "log.format", "How log lines look: text or json.");
     takes_choice(settings_.back().option, {"text", "json"});
     CLI::Option* file =
         root_.add_option("--config", request_.config_file, "Settings, as a YAML file.");
@@ -161,131 +109,6 @@ void CommandLine::add_demo() {
     worker->add_option("--hold-order", demo_worker_.hold_order);
 }
 
-void CommandLine::add_flow() {
-    CLI::App* noun = add(root_, "flow", "Workflows: look at them, steer them, keep house.");
-    noun->require_subcommand(1);
-    add_flow_looks(*noun);
-    add_flow_talks(*noun);
-    add_flow_house(*noun);
-}
-
-CLI::App* CommandLine::add_flow_verb(CLI::App& noun,
-                                     const char* name,
-                                     const char* help,
-                                     int (*run)(const Context&, const FlowRequest&),
-                                     bool id) {
-    CLI::App* verb =
-        add(noun, name, help, [this, run](const Context& context) { return run(context, flow_); });
-    if (id) {
-        verb->add_option("id", flow_.id, "The instance.")->required();
-    }
-    return verb;
-}
-
-void CommandLine::add_flow_looks(CLI::App& noun) {
-    CLI::App* list =
-        add_flow_verb(noun, "list", "List instances, newest first.", &flow_list, false);
-    takes_choice(list->add_option("--status", flow_.status, "Only those in this state."),
-                 {"pending", "running", "completed", "failed", "cancelled"});
-    list->add_option("--workflow", flow_.workflow, "Only those of this workflow.");
-    list->add_option("--version", flow_.version, "Only those that run this version of it.");
-    list->add_option("--prefix", flow_.prefix, "Only ids that begin like this.");
-    list->add_option("--attribute", flow_.attributes, "Only those with NAME=JSON; repeatable.");
-    list->add_option("--younger-than", flow_.younger_than, "Created less long ago than this: 2h.");
-    list->add_option("--older-than", flow_.older_than, "Created longer ago than this: 30d.");
-    list->add_option("--limit", flow_.limit, "How many.")
-        ->check(CLI::Range(1, flow_list_max))
-        ->capture_default_str();
-    list->add_option("--page", flow_.page, "Where the page before ended, as it said.");
-    CLI::App* show = add_flow_verb(
-        noun, "show", "Show one: what it is, what it waits for, its timeline.", &flow_show);
-    show->add_flag("--all", flow_.all, "Every step of a long timeline.");
-    CLI::App* history = add_flow_verb(noun, "history", "Print its events.", &flow_history);
-    for (CLI::App* verb : {show, history}) {
-        verb->add_option("--execution", flow_.execution, "An earlier execution.");
-    }
-    add_flow_verb(noun, "tail", "Print its events as they happen, until it ends.", &flow_tail);
-    add_flow_verb(noun, "stats", "Count what there is.", &flow_stats, false);
-}
-
-void CommandLine::add_flow_talks(CLI::App& noun) {
-    CLI::App* start = add_flow_verb(noun, "start", "Start a workflow.", &flow_start, false);
-    start->add_option("workflow", flow_.workflow, "Its name.")->required();
-    start->add_option("--id", flow_.id, "The instance's id; a random one if left out.");
-    start->add_option("--input", flow_.input, "The arguments, as a JSON array.")
-        ->capture_default_str();
-    start->add_option("--version", flow_.version, "Of its code; the worker chooses if left out.");
-    start->add_option("--delay", flow_.delay, "Begin this much later, as in 30s.");
-    start->add_option(
-        "--cron", flow_.cron, "Run by a schedule, in UTC: '*/5 * * * *', @daily, '@every 90m'.");
-    takes_choice(
-        start->add_option("--on-duplicate", flow_.on_duplicate, "If there is one of that id."),
-        {"reject", "use-existing", "restart"});
-    CLI::App* signal = add_flow_verb(noun, "signal", "Send a message to a channel.", &flow_signal);
-    signal->add_option("channel", flow_.name, "Its name.")->required();
-    signal->add_option("message", flow_.data, "The message, as JSON.")->capture_default_str();
-    signal->add_flag("--positional", flow_.positional, "To a wait that is already there, or lost.");
-    signal->add_flag("--early", flow_.early, "Keep it for an instance that is about to start.");
-    CLI::App* query = add_flow_verb(noun, "query", "Ask; a worker answers.", &flow_query);
-    CLI::App* update =
-        add_flow_verb(noun, "update", "Change its state; a worker answers.", &flow_update);
-    for (CLI::App* verb : {query, update}) {
-        verb->add_option("name", flow_.name, "Of the question.")->required();
-        verb->add_option("input", flow_.input, "The arguments, as a JSON array.")
-            ->capture_default_str();
-        verb->add_option("--timeout", flow_.timeout, "How long to wait.")->capture_default_str();
-    }
-    CLI::App* cancel = add_flow_verb(noun, "cancel", "Ask it to clean up and end.", &flow_cancel);
-    cancel->add_option("--grace", flow_.grace, "How long that may take.");
-    CLI::App* terminate =
-        add_flow_verb(noun, "terminate", "End it; its code gets no chance.", &flow_terminate);
-    CLI::App* suspend = add_flow_verb(noun, "suspend", "Let it rest.", &flow_suspend);
-    for (CLI::App* verb : {cancel, terminate, suspend}) {
-        verb->add_option("--reason", flow_.reason, "Why.")->capture_default_str();
-    }
-    add_flow_verb(noun, "resume", "Let a suspended one go on.", &flow_resume);
-    CLI::App* reset = add_flow_verb(
-        noun, "reset", "Take it back to an earlier point; it goes on from there.", &flow_reset);
-    reset->add_option("--to", flow_.to, "The last event that stays.");
-    reset->add_flag("--to-start", flow_.to_start, "Only its start stays.");
-    reset->add_flag("--before-failure", flow_.before_failure, "Try again what failed last.");
-    reset->add_option("--version", flow_.version, "Of the code that goes on.");
-}
-
-void CommandLine::add_flow_house(CLI::App& noun) {
-    CLI::App* out =
-        add_flow_verb(noun, "export", "Write its history, one JSON line per event.", &flow_export);
-    hints_[out->add_option("file", flow_.file, "Where; standard output if left out.")].takes =
-        Takes::file;
-    out->add_option("--execution", flow_.execution, "An earlier execution.");
-    CLI::App* in = add_flow_verb(noun, "import", "Make an instance of a history.", &flow_import);
-    hints_[in->add_option("file", flow_.file, "What export wrote; - is standard input.")
-               ->required()]
-        .takes = Takes::file;
-    CLI::App* remove = add_flow_verb(noun,
-                                     "delete",
-                                     "Remove one with its children, or those that ended long ago.",
-                                     &flow_delete,
-                                     false);
-    remove->add_option("id", flow_.id, "The instance.");
-    remove->add_flag("--force", flow_.force, "Even if it has not ended.");
-    remove->add_option("--limit", flow_.limit, "How many of the old ones at most.")
-        ->check(CLI::Range(1, flow_list_max));
-    CLI::App* prune = add_flow_verb(noun, "prune", "Remove its earlier executions.", &flow_prune);
-    prune->add_option("--keep", flow_.keep, "How many to keep, the current one included.")
-        ->check(CLI::Range(1, flow_list_max))
-        ->capture_default_str();
-    for (CLI::App* verb : {remove, prune}) {
-        verb->add_option("--older-than", flow_.older_than, "Ended longer ago than this: 30d.");
-    }
-    CLI::App* replay = add_flow_verb(noun,
-                                     "replay",
-                                     "Check a history against code; needs a program of yours.",
-                                     &flow_replay,
-                                     false);
-    hints_[replay->add_option("file", flow_.file, "What export wrote.")].takes = Takes::file;
-}
-
 void CommandLine::add_schema() {
     CLI::App* noun = add(root_, "schema", "The tables: create, compare, print.");
     noun->require_subcommand(1);
@@ -298,6 +121,7 @@ void CommandLine::add_schema() {
         added->add_option("--part", schema_.part, "One part instead of all.");
         return added;
     };
+    add_lock_tables(*noun);
     verb("apply", "Bring the tables to the newest version; creates an SQLite file.", &schema_apply);
     verb("status", "Say which version is there, and which is known.", &schema_status);
     CLI::App* dump = verb("dump", "Print the statements, to be run by hand.", &schema_dump);
@@ -360,10 +184,11 @@ CLI::App* CommandLine::add(CLI::App& above, const char* name, const char* help, 
     return added;
 }
 
-void CommandLine::add_setting(const char* names, const char* key, const char* help, Takes takes) {
+void CommandLine::add_setting(
+    CLI::App& to, const char* names, const char* key, const char* help, Takes takes) {
     // Nothing is kept here: Config reads the results, and says where each value came from.
     CLI::Option* option =
-        root_.add_option_function<std::string>(names, [](const std::string&) {}, help);
+        to.add_option_function<std::string>(names, [](const std::string&) {}, help);
     hints_[option].takes = takes;
     settings_.push_back({option, key});
 }
@@ -378,8 +203,10 @@ std::variant<Request, Answer> CommandLine::parse(int argc, const char* const* ar
         throw InvalidArgument(fmt::format("say what to do: {}; see holdfast --help",
                                           fmt::join(words_below(root_), ", ")));
     }
+    const int own = program_begins_at(argc, argv);
+    lock_.command.assign(argv + std::min(own + 1, argc), argv + argc);
     try {
-        root_.parse(argc, argv);
+        root_.parse(own, argv);
     } catch (const CLI::CallForVersion&) {
         return Answer{version_text() + "\n"};
     } catch (const CLI::CallForHelp&) {
@@ -477,8 +304,6 @@ CommandNode CommandLine::describe(const CLI::App& command) const {
     }
     return node;
 }
-
-}  // namespace
 
 std::variant<Request, Answer> parse_command_line(int argc, const char* const* argv) {
     const auto line = std::make_shared<CommandLine>();

@@ -11,12 +11,15 @@
 
 namespace holdfast::app {
 
+class Signals;
+
 struct Context {
     const Config& config;
     std::string config_file;  // As given; empty if there is none.
     Logger& logger;
     Metrics& metrics;
     std::stop_token stop;  // Fires at SIGINT and SIGTERM.
+    Signals& signals;      // Which of them it was.
     bool json = false;     // Print JSON for programs, not tables for people.
     bool quiet = false;    // Print no progress.
 };

@@ -141,8 +141,9 @@ void prepare_schema(const Context& context, const std::string& url) {
     options.create = true;
     sql::Database db{url, std::move(options)};
     const sql::TxOptions tx{.stop = context.stop};
+    const Parts parts(context.config);
     for (const std::string_view name : {"flow", "demo"}) {
-        const sql::SchemaPart& part = schema_part(name);
+        const sql::SchemaPart& part = parts.named(name);
         if (db.dialect().product == sql::Product::sqlite) {
             (void)sql::schema_apply(db, part, tx);
         } else {

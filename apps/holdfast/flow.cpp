@@ -20,12 +20,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// One sentence for people, or the object for programs.
-int say(const Context& context, const Json& json, std::string_view sentence) {
-    print(context.json ? json.dump() + "\n" : fmt::format("{}\n", sentence));
-    return exit_done;
-}
-
 flow::Payload json_value(std::string_view what, const std::string& text) {
     if (!flow::is_json(text)) {
         throw InvalidArgument(

@@ -5,7 +5,6 @@
 #include <fmt/core.h>
 
 #include <holdfast/base/error.hpp>
-#include <holdfast/base/units.hpp>
 #include <holdfast/flow/sql_provider.hpp>
 #include <holdfast/sql/schema.hpp>
 
@@ -53,14 +52,6 @@ flow::InstanceInfo FlowAccess::running(std::string_view id, std::string_view wha
 
 flow::Moment FlowAccess::now() {
     return client_.provider().now();
-}
-
-std::chrono::milliseconds duration_of(std::string_view option, const std::string& text) {
-    try {
-        return std::chrono::duration_cast<std::chrono::milliseconds>(parse_duration(text));
-    } catch (const Error& error) {
-        throw InvalidArgument(fmt::format("{} is no duration: {}", option, error.what()));
-    }
 }
 
 }  // namespace holdfast::app

@@ -32,7 +32,4 @@ private:
     flow::Client client_;
 };
 
-[[nodiscard]] std::chrono::milliseconds duration_of(std::string_view option,
-                                                    const std::string& text);
-
 }  // namespace holdfast::app

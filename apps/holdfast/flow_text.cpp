@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/chrono.h>
 #include <fmt/core.h>
 
 #include <holdfast/flow/client.hpp>
@@ -57,32 +56,6 @@ std::string describe_activity(const flow::ActivityScheduled& activity) {
 }
 
 }  // namespace
-
-std::string elapsed(milliseconds duration) {
-    const std::int64_t ms = std::max<std::int64_t>(duration.count(), 0);
-    constexpr std::int64_t second = 1000;
-    constexpr std::int64_t minute = 60 * second;
-    constexpr std::int64_t hour = 60 * minute;
-    constexpr std::int64_t day = 24 * hour;
-    if (ms < second) {
-        return fmt::format("{} ms", ms);
-    }
-    if (ms < minute) {
-        return fmt::format("{:.2f} s", static_cast<double>(ms) / second);
-    }
-    if (ms < hour) {
-        return fmt::format("{} min {} s", ms / minute, ms % minute / second);
-    }
-    if (ms < day) {
-        return fmt::format("{} h {} min", ms / hour, ms % hour / minute);
-    }
-    return fmt::format("{} d {} h", ms / day, ms % day / hour);
-}
-
-std::string moment_text(flow::Moment moment) {
-    const auto seconds = std::chrono::floor<std::chrono::seconds>(moment);
-    return fmt::format("{:%F %T}", fmt::gmtime(std::chrono::system_clock::to_time_t(seconds)));
-}
 
 flow::Moment moment_of(std::int64_t time_ms) {
     return flow::Moment{milliseconds{time_ms}};

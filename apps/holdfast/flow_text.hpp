@@ -1,24 +1,19 @@
-// Workflows, events and times in words, for people and for programs.
+// Workflows and events in words, for people and for programs.
 #pragma once
 
-#include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include <nlohmann/json.hpp>
+#include "answer.hpp"
+#include "times.hpp"
 
 #include <holdfast/flow/provider.hpp>
 #include <holdfast/flow_engine/event.hpp>
 
 namespace holdfast::app {
 
-using Json = nlohmann::ordered_json;
-
-// "350 ms", "1.24 s", "3 min 5 s", "2 d 4 h": two figures that matter.
-[[nodiscard]] std::string elapsed(std::chrono::milliseconds duration);
-// "2026-11-16 00:28:20", in UTC.
-[[nodiscard]] std::string moment_text(flow::Moment moment);
 [[nodiscard]] flow::Moment moment_of(std::int64_t time_ms);
 
 // The value itself; text that is no JSON, which only a damaged row can hold, as a string.

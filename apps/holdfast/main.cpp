@@ -30,7 +30,7 @@ Config load_config(const Request& request) {
         {.flags = request.flags, .environment = &process_environment, .file = std::move(file)});
 }
 
-int run(const Request& request, const Signals& signals) {
+int run(const Request& request, Signals& signals) {
     const Config config = load_config(request);
     for (const std::string& warning : config.warnings()) {
         fmt::print(stderr, "holdfast: {}\n", warning);
@@ -42,12 +42,13 @@ int run(const Request& request, const Signals& signals) {
                             .logger = *logger,
                             .metrics = metrics,
                             .stop = signals.token(),
+                            .signals = signals,
                             .json = request.json,
                             .quiet = request.quiet});
 }
 
 int run(int argc, const char* const* argv) {
-    const Signals signals;
+    Signals signals;
     int status = exit_done;
     try {
         const std::variant<Request, Answer> parsed = parse_command_line(argc, argv);

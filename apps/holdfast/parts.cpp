@@ -1,7 +1,6 @@
 #include "parts.hpp"
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
 #include <fmt/core.h>
@@ -16,23 +15,32 @@ std::span<const sql::MigrationFile> schema_files();  // Made from schema/*.sql.
 
 namespace holdfast::app {
 
-std::span<const sql::SchemaPart> schema_parts() {
-    static const std::array parts{
-        flow::schema_part(),
-        sql::SchemaPart{.name = "demo", .files = demo::schema_files(), .oldest = 1},
-    };
-    return parts;
+lock::Names lock_names(const Config& config) {
+    return {.locks = config.text("lock.locks_table"), .fences = config.text("lock.fences_table")};
 }
 
-const sql::SchemaPart& schema_part(std::string_view name) {
-    const std::span<const sql::SchemaPart> parts = schema_parts();
-    const auto found = std::ranges::find(parts, name, &sql::SchemaPart::name);
-    if (found != parts.end()) {
+Parts::Parts(const Config& config)
+    : lock_(lock_names(config)),
+      parts_{
+          flow::schema_part(),
+          lock_.part(),
+          sql::SchemaPart{.name = "demo", .files = demo::schema_files(), .oldest = 1},
+      } {}
+
+const sql::SchemaPart& Parts::named(std::string_view name) const {
+    // "lock:NAME" is a part of its own for each NAME.
+    const auto short_name = [](const sql::SchemaPart& part) {
+        return part.name.substr(0, part.name.find(':'));
+    };
+    const auto found = std::ranges::find_if(parts_, [&](const sql::SchemaPart& part) {
+        return part.name == name || short_name(part) == name;
+    });
+    if (found != parts_.end()) {
         return *found;
     }
     std::vector<std::string_view> names;
-    for (const sql::SchemaPart& part : parts) {
-        names.push_back(part.name);
+    for (const sql::SchemaPart& part : parts_) {
+        names.push_back(short_name(part));
     }
     throw InvalidArgument(
         fmt::format("there is no schema part '{}'; choose from {}", name, fmt::join(names, ", ")));

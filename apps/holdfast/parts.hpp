@@ -1,16 +1,34 @@
 // The schema parts that this binary knows: the one list of them.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string_view>
 
+#include <holdfast/base/config.hpp>
+#include <holdfast/lock/locks.hpp>
 #include <holdfast/sql/schema.hpp>
 
 namespace holdfast::app {
 
-[[nodiscard]] std::span<const sql::SchemaPart> schema_parts();
+// The names of the lock tables, as configured.
+[[nodiscard]] lock::Names lock_names(const Config& config);
 
-// Requires: `name` is in the list. Else invalid_argument, which names those that are.
-[[nodiscard]] const sql::SchemaPart& schema_part(std::string_view name);
+// Lends the parts. Invalid_argument if a configured table cannot be called that.
+class Parts {
+public:
+    explicit Parts(const Config& config);
+    Parts(const Parts&) = delete;
+    Parts& operator=(const Parts&) = delete;
+
+    [[nodiscard]] std::span<const sql::SchemaPart> all() const noexcept { return parts_; }
+    // Requires: `name` is in the list. Else invalid_argument, which names those that are.
+    // The locks are "lock", whatever their tables are called.
+    [[nodiscard]] const sql::SchemaPart& named(std::string_view name) const;
+
+private:
+    lock::Schema lock_;
+    std::array<sql::SchemaPart, 3> parts_;
+};
 
 }  // namespace holdfast::app

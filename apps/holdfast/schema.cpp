@@ -3,11 +3,11 @@
 #include <array>
 #include <vector>
 
+#include "answer.hpp"
 #include "database.hpp"
 #include "parts.hpp"
 #include "terminal.hpp"
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include <holdfast/base/error.hpp>
 #include <holdfast/base/exit_code.hpp>
@@ -16,14 +16,11 @@
 namespace holdfast::app {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-std::vector<sql::SchemaPart> chosen(const SchemaRequest& request) {
+std::vector<sql::SchemaPart> chosen(const Parts& parts, const SchemaRequest& request) {
     if (!request.part.empty()) {
-        return {schema_part(request.part)};
+        return {parts.named(request.part)};
     }
-    const std::span<const sql::SchemaPart> all = schema_parts();
-    return {all.begin(), all.end()};
+    return {parts.all().begin(), parts.all().end()};
 }
 
 std::string state_of(const sql::PartStatus& status) {
@@ -61,7 +58,8 @@ sql::Product product_named(const std::string& name) {
 }  // namespace
 
 int schema_apply(const Context& context, const SchemaRequest& request) {
-    const std::vector<sql::SchemaPart> parts = chosen(request);  // Before a file is created.
+    const Parts known(context.config);
+    const std::vector<sql::SchemaPart> parts = chosen(known, request);  // Before a file is created.
     const std::string& url = required_database_url(context);
     sql::DatabaseOptions options = database_options(context);
     options.create = true;
@@ -83,7 +81,8 @@ int schema_apply(const Context& context, const SchemaRequest& request) {
 }
 
 int schema_status(const Context& context, const SchemaRequest& request) {
-    const std::vector<sql::SchemaPart> parts = chosen(request);
+    const Parts known(context.config);
+    const std::vector<sql::SchemaPart> parts = chosen(known, request);
     const std::string& url = required_database_url(context);
     sql::Database db{url, database_options(context)};
 
@@ -105,7 +104,8 @@ int schema_dump(const Context& context, const SchemaRequest& request) {
     const sql::Product product = product_named(request.dialect);
     Json json{{"dialect", request.dialect}, {"parts", Json::array()}};
     std::string text;
-    for (const sql::SchemaPart& part : chosen(request)) {
+    const Parts known(context.config);
+    for (const sql::SchemaPart& part : chosen(known, request)) {
         const std::string sql = sql::schema_dump(part, product);
         json["parts"].push_back({{"part", part.name}, {"sql", sql}});
         text += fmt::format(

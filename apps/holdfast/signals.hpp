@@ -19,8 +19,10 @@ public:
     Signals& operator=(const Signals&) = delete;
 
     [[nodiscard]] std::stop_token token() const { return stop_.get_token(); }
-    // The first signal that came; 0 if none did.
+    // The first signal that came; 0 if none did, or somebody has taken it.
     [[nodiscard]] int received() const noexcept { return received_; }
+    // The same, for who passes it on to a program of their own: how that ends is the answer then.
+    [[nodiscard]] int take() noexcept { return received_.exchange(0); }
 
 private:
     std::stop_source stop_;

@@ -1,10 +1,11 @@
 #include <holdfast/base/exit_code.hpp>
 
-#include <holdfast/base/error.hpp>
-
 namespace holdfast {
 
 int exit_code_of(const std::exception& failure) noexcept {
+    if (const auto* coded = dynamic_cast<const CodedError*>(&failure)) {
+        return coded->exit_code();
+    }
     const auto* error = dynamic_cast<const Error*>(&failure);
     if (error == nullptr) {
         return exit_internal;

@@ -68,6 +68,21 @@ Settings monitoring_settings() {
     };
 }
 
+Settings lock_settings() {
+    return {
+        {.key = "lock.locks_table",
+         .kind = TextKind{},
+         .fallback = "holdfast_locks",
+         .description = "the table of locks; those beside it are called after it",
+         .environment = "HOLDFAST_LOCK_LOCKS_TABLE"},
+        {.key = "lock.fences_table",
+         .kind = TextKind{},
+         .fallback = "holdfast_fences",
+         .description = "the table of fence counters",
+         .environment = "HOLDFAST_LOCK_FENCES_TABLE"},
+    };
+}
+
 Settings process_settings() {
     ChoiceKind level_names;
     for (const auto& [name, level] : levels) {
@@ -105,7 +120,8 @@ Settings process_settings() {
 Settings holdfast_settings() {
     Settings all = process_settings();
     const Settings retry = retry_settings();
-    for (const Settings& part : {retry, per_operation(retry), monitoring_settings()}) {
+    for (const Settings& part :
+         {retry, per_operation(retry), monitoring_settings(), lock_settings()}) {
         all.insert(all.end(), part.begin(), part.end());
     }
     return all;

@@ -84,6 +84,11 @@ std::int64_t Locks::purge(std::size_t limit, const CallOptions& options) {
     });
 }
 
+std::int64_t Locks::fences_behind(const CallOptions& options) {
+    return core_->read({}, "LockFencesBehind", options, statements::fences_behind)[0]
+        .get<std::int64_t>(0);
+}
+
 std::int64_t Locks::repair_fences(std::int64_t gap, const CallOptions& options) {
     if (gap < 0) {
         throw LockError(LockCode::invalid_argument, "counters are never lowered");

@@ -9,7 +9,7 @@ namespace {
 
 using namespace statements;
 
-constexpr std::array<const sql::Statement*, 31> portable{
+constexpr std::array<const sql::Statement*, 32> portable{
     &live_rival,
     &count_up,
     &take,
@@ -33,6 +33,7 @@ constexpr std::array<const sql::Statement*, 31> portable{
     &free_by_fence,
     &lift_fences,
     &restore_fences,
+    &fences_behind,
     &skip_fences,
     &assert_held,
     &accept_fence,

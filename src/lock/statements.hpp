@@ -239,6 +239,12 @@ SELECT 'fence:' || l.key, CAST(l.fence AS bigint), l.user_key FROM {table.locks}
 WHERE l.fence > '000000000000000'
   AND NOT EXISTS (SELECT 1 FROM {table.fences} c WHERE c.fence_key = 'fence:' || l.key)
 )"};
+// A counter that is missing is behind, too.
+inline constexpr Statement fences_behind{"lock.fences_behind", R"(
+SELECT count(*) FROM {table.locks} l
+LEFT JOIN {table.fences} c ON c.fence_key = 'fence:' || l.key
+WHERE CAST(l.fence AS bigint) > coalesce(c.fence, 0)
+)"};
 inline constexpr Statement skip_fences{"lock.skip_fences", R"(
 UPDATE {table.fences} SET fence = fence + $1
 )"};

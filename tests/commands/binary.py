@@ -11,6 +11,7 @@ import pathlib
 import re
 import secrets
 import shutil
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -50,12 +51,14 @@ class CommandTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def start(self, *arguments, env=None, prefix=(), binary=BINARY, **how):
+    def start(
+        self, *arguments, env=None, prefix=(), binary=BINARY, stdin=subprocess.DEVNULL, **how
+    ):
         process = subprocess.Popen(
             [*prefix, binary, *arguments],
             cwd=self.folder,
             env=clean_environment(**(env or {})),
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -130,6 +133,7 @@ class PasswordServer(contextlib.ExitStack):
 
     def __init__(self):
         super().__init__()
+        self.frozen = []
         self.folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory(prefix="hf-pw-")))
         (self.folder / "password").write_text("right\n")
         self.user = ()
@@ -151,9 +155,32 @@ class PasswordServer(contextlib.ExitStack):
             "-D",
             data,
         )
+        self.data = data
+        self.start()
+        self.callback(self.stop)
+
+    def start(self):
         options = f"-c listen_addresses= -c unix_socket_directories={self.folder} -c fsync=off"
-        self.call("pg_ctl", "-w", "-D", data, "-o", options, "-l", self.folder / "log", "start")
-        self.callback(self.call, "pg_ctl", "-w", "-m", "immediate", "-D", data, "stop")
+        log = self.folder / "log"
+        self.call("pg_ctl", "-w", "-D", self.data, "-o", options, "-l", log, "start")
+
+    def stop(self):
+        """At once, as a crash would; it may be stopped already."""
+        if (self.data / "postmaster.pid").exists():
+            self.call("pg_ctl", "-w", "-m", "immediate", "-D", self.data, "stop")
+
+    def freeze(self):
+        """Nobody answers any more, and nobody hangs up."""
+        postmaster = int((self.data / "postmaster.pid").read_text().split()[0])
+        os.kill(postmaster, signal.SIGSTOP)  # First, so that it has no more children.
+        children = pathlib.Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text()
+        self.frozen = [postmaster, *map(int, children.split())]
+        for process in self.frozen:
+            os.kill(process, signal.SIGSTOP)
+
+    def thaw(self):
+        while self.frozen:
+            os.kill(self.frozen.pop(), signal.SIGCONT)
 
     def call(self, name, *arguments):
         subprocess.run(

@@ -153,5 +153,50 @@ class Worker(binary.CommandTest):
         self.assertIn("usage:", done.err)
 
 
+class Locks(binary.CommandTest):
+    LATE_WRITER = (
+        "ann begins, and is paused\n"
+        "bob takes over with a later fence: true\n"
+        "bob writes: true\n"
+        "ann wakes up and writes: false\n"
+        "ann asserts her lock: it is not held\n"
+        "the report is by bob\n"
+    )
+
+    def test_a_late_writer_does_no_harm(self):
+        for url in "sqlite:reports.db?create=1", "sqlite:reports.db", self.postgres():
+            done = self.run_it(url, binary=EXAMPLES / "fenced_writer")
+            self.assertEqual(done.code, DONE, done)
+            self.assertEqual(done.out, self.LATE_WRITER)
+
+    def stand(self, url, name):
+        return self.start(url, name, binary=EXAMPLES / "leader")
+
+    def tells(self, process, *lines):
+        for line in lines:
+            self.assertEqual(process.stdout.readline(), line + "\n")
+
+    def test_one_leads_until_it_dies_or_resigns(self):
+        for url in "sqlite:jobs.db?create=1", self.postgres():
+            ann = self.stand(url, "ann")
+            self.tells(ann, "elected", "working")
+            bob = self.stand(url, "bob")
+            self.tells(bob, "ann leads")
+            ann.kill()
+            self.tells(bob, "elected", "working")
+            cid = self.stand(url, "cid")
+            self.tells(cid, "bob leads")
+            bob.send_signal(signal.SIGTERM)
+            self.tells(bob, "resigned")
+            self.assertEqual(bob.wait(binary.SECONDS_MAX), DONE)
+            self.tells(cid, "elected", "working")
+
+    def test_without_a_url_they_say_how(self):
+        for name in "fenced_writer", "leader":
+            done = self.run_it(binary=EXAMPLES / name)
+            self.assertEqual(done.code, 2)
+            self.assertIn("usage:", done.err)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -21,6 +21,7 @@ class Usage(binary.CommandTest):
         for word in (
             "demo",
             "flow",
+            "lock",
             "schema",
             "bench",
             "--db",
@@ -45,6 +46,11 @@ class Usage(binary.CommandTest):
             ["flow"],
             ["flow", "show"],
             ["flow", "start"],
+            ["lock"],
+            ["lock", "run"],
+            ["lock", "elect"],
+            ["lock", "acquire"],
+            ["lock", "purge"],
             ["schema"],
             ["schema", "apply"],
             ["schema", "status"],
@@ -228,6 +234,8 @@ class Completion(binary.CommandTest):
         self.assertNotIn("--orders", self.bash_offers("bench", "--"))
         self.assertEqual(self.bash_offers("flow", "sh"), ["show"])
         self.assertIn("restart", self.bash_offers("flow", "start", "w", "--on-duplicate", ""))
+        self.assertEqual(self.bash_offers("lock", "acq"), ["acquire"])
+        self.assertIn("--grace", self.bash_offers("lock", "run", "k", "--"))
         (self.folder / "some.yaml").touch()
         self.assertEqual(self.bash_offers("config", "show", "--config", "some"), ["some.yaml"])
 

@@ -1,16 +1,40 @@
 #include "postgres/canceller.hpp"
 
 #include <array>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
 
 namespace holdfast::sql::postgres {
 
-Canceller::~Canceller() {
-    if (thread_.joinable()) {
-        thread_.request_stop();
-        thread_.join();
+struct Canceller::Queue {
+    ~Queue() {
+        for (PGcancel* request : waiting) {
+            PQfreeCancel(request);
+        }
     }
-    for (PGcancel* request : waiting_) {
-        PQfreeCancel(request);
+
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::deque<PGcancel*> waiting;
+    bool stop = false;
+    bool ended = false;
+};
+
+Canceller::Canceller() : queue_(std::make_shared<Queue>()) {}
+
+Canceller::~Canceller() {
+    if (!thread_.joinable()) {
+        return;
+    }
+    std::unique_lock lock(queue_->mutex);
+    queue_->stop = true;
+    queue_->changed.notify_all();
+    if (queue_->changed.wait_for(lock, patience, [this] { return queue_->ended; })) {
+        lock.unlock();
+        thread_.join();
+    } else {
+        thread_.detach();
     }
 }
 
@@ -19,29 +43,35 @@ void Canceller::cancel(PGconn* connection) {
     if (request == nullptr) {
         return;
     }
-    const std::lock_guard lock(mutex_);
-    if (waiting_.size() >= waiting_max) {
+    const std::lock_guard lock(queue_->mutex);
+    if (queue_->waiting.size() >= waiting_max) {
         PQfreeCancel(request);
         return;
     }
-    waiting_.push_back(request);
+    queue_->waiting.push_back(request);
     if (!thread_.joinable()) {
-        thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
+        thread_ = std::thread([queue = queue_] { work(*queue); });
     }
-    wake_.notify_one();
+    queue_->changed.notify_all();
 }
 
-void Canceller::work(const std::stop_token& stop) {
-    std::unique_lock lock(mutex_);
-    while (wake_.wait(lock, stop, [this] { return !waiting_.empty(); })) {
-        PGcancel* const request = waiting_.front();
-        waiting_.pop_front();
+void Canceller::work(Queue& queue) {
+    std::unique_lock lock(queue.mutex);
+    while (true) {
+        queue.changed.wait(lock, [&] { return queue.stop || !queue.waiting.empty(); });
+        if (queue.stop) {
+            break;
+        }
+        PGcancel* const request = queue.waiting.front();
+        queue.waiting.pop_front();
         lock.unlock();
         std::array<char, 256> ignored{};  // A server that cannot be asked will not be waited for.
         PQcancel(request, ignored.data(), static_cast<int>(ignored.size()));
         PQfreeCancel(request);
         lock.lock();
     }
+    queue.ended = true;
+    queue.changed.notify_all();
 }
 
 }  // namespace holdfast::sql::postgres

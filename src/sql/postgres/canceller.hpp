@@ -1,12 +1,12 @@
 // Asks servers to stop what they are doing.
 //
-// A cancel request is a connection of its own, which libpq opens blocking. It is made on one
-// background thread, so that a caller whose deadline has passed does not wait for it.
+// A cancel request is a connection of its own, which libpq opens blocking and waits on without a
+// limit. It is made on one background thread, so that a caller whose deadline has passed does not
+// wait for it; a server that accepts the connection and says nothing keeps that thread for itself.
 #pragma once
 
-#include <condition_variable>
-#include <deque>
-#include <mutex>
+#include <chrono>
+#include <memory>
 #include <thread>
 
 #include <libpq-fe.h>
@@ -16,7 +16,9 @@ namespace holdfast::sql::postgres {
 // Safe to share between threads.
 class Canceller {
 public:
-    Canceller() = default;
+    Canceller();
+    // Leaves a request behind that is not answered within `patience`; its thread ends with the
+    // answer, or with the process.
     ~Canceller();
     Canceller(const Canceller&) = delete;
     Canceller& operator=(const Canceller&) = delete;
@@ -26,13 +28,13 @@ public:
 
 private:
     static constexpr std::size_t waiting_max = 256;
+    static constexpr std::chrono::milliseconds patience{500};
 
-    void work(const std::stop_token& stop);
+    struct Queue;  // Shared with the thread, which may outlive us.
+    static void work(Queue& queue);
 
-    std::mutex mutex_;
-    std::condition_variable_any wake_;
-    std::deque<PGcancel*> waiting_;
-    std::jthread thread_;  // Started by the first request.
+    std::shared_ptr<Queue> queue_;
+    std::thread thread_;  // Started by the first request.
 };
 
 }  // namespace holdfast::sql::postgres

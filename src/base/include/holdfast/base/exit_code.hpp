@@ -4,6 +4,8 @@
 #include <exception>
 #include <string>
 
+#include <holdfast/base/error.hpp>
+
 namespace holdfast {
 
 inline constexpr int exit_done = 0;
@@ -13,10 +15,35 @@ inline constexpr int exit_unavailable = 3;  // The database or a file cannot be 
 inline constexpr int exit_internal = 4;     // A bug, or damaged data.
 inline constexpr int exit_signal_base = 128;  // Plus the signal: 130 for SIGINT, 143 for SIGTERM.
 
+// Of `holdfast lock`, whose own codes must not be taken for those of the program it runs: they are
+// those of sysexits.h and of the shell.
+inline constexpr int exit_no_backend = 69;  // The database cannot be reached.
+inline constexpr int exit_lost = 70;        // The lock is not held any more.
+inline constexpr int exit_contended = 75;   // Somebody else holds the lock.
+inline constexpr int exit_not_runnable = 126;
+inline constexpr int exit_no_program = 127;
+
 // For the footer of --help.
 inline constexpr const char* exit_codes_help =
     "Exit codes: 0 done, 1 refused or a condition failed, 2 usage, 3 unavailable, 4 internal;\n"
     "130 after SIGINT and 143 after SIGTERM, once everything is shut down.";
+
+inline constexpr const char* lock_exit_codes_help =
+    "Exit codes: 0 done, 1 refused, 2 usage, 4 internal, 69 database out of reach, 70 lock lost,\n"
+    "75 held by somebody else, 126 and 127 command not runnable; else the command's own.";
+
+// A failure that the users of a command know by a code of its own.
+class CodedError : public Error {
+public:
+    CodedError(int exit_code, const Error& failure) : Error(failure), exit_code_(exit_code) {}
+    CodedError(int exit_code, Code code, std::string message)
+        : Error(code, Outcome::not_applied, std::move(message)), exit_code_(exit_code) {}
+
+    [[nodiscard]] int exit_code() const noexcept { return exit_code_; }
+
+private:
+    int exit_code_;
+};
 
 // The only place that turns a failure into an exit code.
 [[nodiscard]] int exit_code_of(const std::exception& failure) noexcept;

@@ -6,7 +6,7 @@
 
 namespace holdfast {
 
-// db, retry.*, retry.operations.NAME.*, monitoring.*, log.*, metrics.address.
+// db, retry.*, retry.operations.NAME.*, monitoring.*, lock.*, log.*, metrics.address.
 [[nodiscard]] Settings holdfast_settings();
 
 // Requires: `config` was loaded with holdfast_settings().

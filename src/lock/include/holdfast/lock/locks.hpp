@@ -155,6 +155,8 @@ public:
     bool force_release(std::string_view key, Fence expected, const CallOptions& options = {});
     // Deletes up to `limit` rows that have been dead for 2 seconds or more; never a counter.
     std::int64_t purge(std::size_t limit = 1'000, const CallOptions& options = {});
+    // How many counters are behind their lock's fence; none, unless commits were lost.
+    [[nodiscard]] std::int64_t fences_behind(const CallOptions& options = {});
     // After a restore or a failover that may have lost commits: lifts every counter that is behind
     // its lock's fence, and all of them by `gap`. Returns how many were behind.
     std::int64_t repair_fences(std::int64_t gap, const CallOptions& options = {});

@@ -1,0 +1,16 @@
+// What a command says at its end.
+#pragma once
+
+#include <string_view>
+
+#include "command.hpp"
+#include <nlohmann/json.hpp>
+
+namespace holdfast::app {
+
+using Json = nlohmann::ordered_json;
+
+// One sentence for people, or the object for programs. Returns exit_done.
+int say(const Context& context, const Json& json, std::string_view sentence);
+
+}  // namespace holdfast::app

@@ -1,0 +1,285 @@
+"""holdfast lock run and elect: real programs under real locks, and what becomes of them."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import time
+import unittest
+
+import binary
+from binary import DONE
+from test_lock import CONTENDED, LOST, LockTest, NO_BACKEND
+
+# Says that it runs, and ends when somebody opens `go`; its life shows at the other end of `alive`.
+WAITS = 'exec 3>alive; echo "fence $HOLDFAST_FENCE"; read word < go; exit 0'
+# The same, deaf to SIGTERM; its sleep may be interrupted, its loop not.
+STUBBORN = 'trap "" TERM; exec 3>alive; echo running; while :; do sleep 1; done'
+
+
+class RunTest(LockTest):
+    def setUp(self):
+        super().setUp()
+        os.mkfifo(self.folder / "go")
+        os.mkfifo(self.folder / "alive")
+
+    def begin(self, key, *options, script=WAITS, verb="run"):
+        """A program under a lock, once it runs: the command, and what ends with the program."""
+        process = self.start(
+            "lock", verb, key, "--db", self.url, *options, "--", "sh", "-c", script
+        )
+        return process, self.alive()
+
+    def alive(self):
+        end = open(self.folder / "alive")  # Waits until the program opens it.
+        self.addCleanup(end.close)
+        return end
+
+    def let_go(self):
+        (self.folder / "go").write_text("now\n")
+
+    def end_of(self, process):
+        out, err = process.communicate(timeout=binary.SECONDS_MAX)
+        return binary.Done(
+            subprocess.CompletedProcess(process.args, process.returncode, out, err)
+        )
+
+    def run_sh(self, key, script, *options):
+        return self.run_it("lock", "run", key, "--db", self.url, *options, "--", "sh", "-c", script)
+
+    def assert_free(self, key):
+        self.assertFalse(self.ok("status", key)["held"])
+
+    def force_release(self, key):
+        self.ok("force-release", key, "--fence", self.ok("status", key)["fence"])
+
+
+class OnEveryDatabase:
+    def test_its_end_is_the_programs_and_the_lock_is_free_again(self):
+        self.assertEqual(self.run_sh("a", "exit 0").code, 0)
+        self.assertEqual(self.run_sh("a", "exit 42").code, 42)
+        self.assertEqual(self.run_sh("a", "kill -9 $$").code, 128 + signal.SIGKILL)
+        self.assert_free("a")
+
+    def test_the_program_learns_its_fence_and_never_the_id(self):
+        done = self.run_sh("a b/é", "env", "--json", "--log-level", "debug")
+        self.assertEqual(done.code, DONE, done)
+        told = dict(line.split("=", 1) for line in done.out.splitlines() if "=" in line)
+        self.assertEqual(told["HOLDFAST_FENCE"], "000000000000001")
+        self.assertEqual(told["HOLDFAST_LOCK_KEY"], "a b/é")
+        acquired, released = map(json.loads, done.err.splitlines())
+        self.assertEqual(acquired["event"], "acquired")
+        self.assertEqual(told["HOLDFAST_LOCK_ID_HASH"], acquired["lock_id_hash"])
+        self.assertEqual(told["HOLDFAST_LOCK_EXPIRES_MS"], str(acquired["expires_at_ms"]))
+        self.assertEqual(released, {"event": "released", "key": "a b/é"})
+        self.assertNotIn("lock_id", acquired)
+
+    def test_who_comes_second_does_not_run(self):
+        first, _ = self.begin("a")
+        for how in (["--no-wait"], ["--timeout", "50ms"]):
+            done = self.run_sh("a", "touch ran", *how)
+            self.assert_fails(done, CONTENDED, "'a'")
+        self.assertFalse((self.folder / "ran").exists())
+        self.let_go()
+        self.assertEqual(self.end_of(first).out, "fence 000000000000001\n")
+        self.assertEqual(self.run_sh("a", "echo $HOLDFAST_FENCE").out, "000000000000002\n")
+
+    def test_the_words_after_the_mark_are_the_programs(self):
+        done = self.run_it(
+            "lock", "run", "a", "--db", self.url, "--", "echo", "--json", "--help", "--", "lock"
+        )
+        self.assertEqual(done.out, "--json --help -- lock\n", done)
+
+    def test_a_program_that_cannot_be_started_leaves_no_lock(self):
+        (self.folder / "text").write_text("no program")
+        for program, code in ("no-such-program", 127), ("./text", 126), (".", 126):
+            done = self.run_it("lock", "run", "a", "--db", self.url, "--", program)
+            self.assert_fails(done, code, program)
+            self.assert_free("a")
+
+    def test_a_long_program_keeps_its_lock(self):
+        process, _ = self.begin("a", "--ttl", "1s")
+        seen = {self.ok("status", "a")["expires_at_ms"]}
+        while len(seen) < 4:  # Extended three times.
+            status = self.ok("status", "a")
+            self.assertTrue(status["held"])
+            self.assertEqual(status["fence"], "000000000000001")
+            seen.add(status["expires_at_ms"])
+        self.let_go()
+        self.assertEqual(self.end_of(process).code, DONE)
+        self.assert_free("a")
+
+    def test_a_signal_is_passed_on_and_the_program_answers_it(self):
+        polite = 'trap "exit 7" TERM INT; exec 3>alive; echo running; read word < go'
+        for number in signal.SIGTERM, signal.SIGINT:
+            process, alive = self.begin("a", script=polite)
+            process.send_signal(number)
+            self.assertEqual(alive.read(), "")
+            self.assertEqual(self.end_of(process).code, 7)
+            self.assert_free("a")
+        process, alive = self.begin("a")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(alive.read(), "")
+        self.assertEqual(self.end_of(process).code, 128 + signal.SIGTERM)
+        self.assert_free("a")
+
+    def test_a_signal_ends_the_wait_for_the_lock(self):
+        self.acquire("a")
+        waiting = self.start("lock", "run", "a", "--wait", "--db", self.url, "--", "touch", "ran")
+        # Its own line of waiters is the sign that it has come to wait.
+        while self.waiters() == 0:
+            self.assertIsNone(waiting.poll())
+        waiting.send_signal(signal.SIGTERM)
+        self.assertEqual(self.end_of(waiting).code, 143)
+        self.assertFalse((self.folder / "ran").exists())
+
+    def test_a_lock_taken_by_force_ends_the_program(self):
+        process, alive = self.begin("a", "--ttl", "3s")
+        self.force_release("a")
+        self.assertEqual(alive.read(), "")
+        done = self.end_of(process)
+        self.assertEqual(done.code, LOST, done)
+        self.assertIn("holdfast: the lock 'a' was taken from us; the command was ended\n", done.err)
+
+    def test_what_does_not_heed_sigterm_is_killed_with_all_it_started(self):
+        process, alive = self.begin(
+            "a", "--ttl", "3s", "--grace", "10ms", script=f"({STUBBORN}) & wait"
+        )
+        self.force_release("a")
+        self.assertEqual(alive.read(), "", "held open by what the program started")
+        self.assertEqual(self.end_of(process).code, LOST)
+
+    def test_killed_itself_it_takes_the_program_along_and_leaves_the_lock_to_expire(self):
+        process, alive = self.begin("a", "--ttl", "2s")
+        process.kill()
+        self.assertEqual(alive.read(), "")
+        # The next one has to wait for the end of the lease, and gets a later fence.
+        self.assertEqual(self.run_sh("a", "true", "--no-wait").code, CONTENDED)
+        after = self.run_sh("a", "echo $HOLDFAST_FENCE", "--wait")
+        self.assertEqual(after.code, DONE, after)
+        self.assertGreater(after.out, "000000000000001\n")
+
+    def test_one_leads_and_the_next_follows(self):
+        first = self.start("lock", "elect", "boss", "--json", "--db", self.url)
+        elected = json.loads(first.stdout.readline())
+        self.assertEqual((elected["event"], elected["fence"]), ("elected", "000000000000001"))
+        second = self.start("lock", "elect", "boss", "--json", "--db", self.url)
+        sees = json.loads(second.stdout.readline())
+        self.assertEqual((sees["event"], sees["fence"]), ("leader", "000000000000001"))
+        self.assertTrue(sees["owner"].endswith(f":{first.pid}"), sees)
+        first.send_signal(signal.SIGTERM)
+        out, _ = first.communicate(timeout=binary.SECONDS_MAX)
+        self.assertEqual(json.loads(out), {"event": "resigned", "key": "boss"})
+        self.assertEqual(first.returncode, 143)
+        follows = json.loads(second.stdout.readline())
+        self.assertEqual(follows["event"], "elected")
+        self.assertGreater(follows["fence"], "000000000000001")
+
+    def test_a_leader_runs_its_program_again_when_it_is_elected_again(self):
+        process, alive = self.begin("boss", "--ttl", "3s", verb="elect")
+        self.force_release("boss")
+        self.assertEqual(alive.read(), "", "who does not lead must not run")
+        self.alive()
+        self.let_go()
+        done = self.end_of(process)
+        self.assertEqual(done.code, DONE, done)
+        first, again = done.out.splitlines()
+        self.assertEqual(first, "fence 000000000000001")
+        self.assertGreater(again, first)
+        told = r"(?s)\Aelected, fence .*was taken from us.*elected, fence .*resigned\n\Z"
+        self.assertRegex(done.err, told)
+
+
+class OnSqlite(OnEveryDatabase, RunTest):
+    def setUp(self):
+        super().setUp()
+        self.apply_schema()
+
+    def waiters(self):
+        with sqlite3.connect(self.folder / "x.db", timeout=binary.SECONDS_MAX) as connection:
+            return connection.execute("SELECT count(*) FROM holdfast_locks_waiters").fetchone()[0]
+
+
+class OnPostgres(OnEveryDatabase, RunTest):
+    def setUp(self):
+        super().setUp()
+        self.url = self.postgres()
+        self.apply_schema()
+
+    def waiters(self):
+        return int(self.psql_at(self.url, "SELECT count(*) FROM holdfast_locks_waiters"))
+
+
+class TheDatabaseGoesAway(RunTest):
+    """A server of the test's own. The lease's end is read from its table when it is back."""
+
+    def setUp(self):
+        super().setUp()
+        self.server = self.enterContext(binary.PasswordServer())
+        self.url = self.server.url("right")
+        self.apply_schema()
+
+    def lease_end_ms(self):
+        done = subprocess.run(
+            ["psql", "-XAtq", self.url, "-c", "SELECT expires_at_ms FROM holdfast_locks"],
+            env=binary.clean_environment(),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return int(done.stdout)
+
+    def assert_dead_in_time(self, process, alive, back):
+        self.assertEqual(alive.read(), "")
+        died_ms = time.time() * 1000  # Or before: this machine's clock is the server's.
+        done = self.end_of(process)
+        self.assertEqual(done.code, LOST, done)
+        self.assertIn("could not be extended", done.err)
+        back()
+        self.assertLess(died_ms, self.lease_end_ms())
+
+    def test_a_server_that_is_gone_ends_the_program_before_the_lease(self):
+        process, alive = self.begin("a", "--ttl", "6s", "--grace", "1s")
+        self.server.stop()
+        self.assert_dead_in_time(process, alive, self.server.start)
+
+    def test_a_stubborn_program_is_dead_in_time_too(self):
+        process, alive = self.begin("a", "--ttl", "8s", "--grace", "1h", script=STUBBORN)
+        self.server.stop()
+        self.assert_dead_in_time(process, alive, self.server.start)
+
+    def test_a_server_that_hangs_is_no_better(self):
+        process, alive = self.begin("a", "--ttl", "6s", "--grace", "1s")
+        self.server.freeze()
+        self.addCleanup(self.server.thaw)
+        self.assert_dead_in_time(process, alive, self.server.thaw)
+
+    def test_a_server_that_comes_back_in_time_is_forgiven(self):
+        process, _ = self.begin("a", "--ttl", "60s")
+        before = self.lease_end_ms()
+        self.server.stop()
+        self.server.start()
+        while self.lease_end_ms() == before:
+            self.assertIsNone(process.poll())
+        self.let_go()
+        self.assertEqual(self.end_of(process).code, DONE)
+
+    def test_gone_at_the_end_it_costs_the_program_nothing(self):
+        process, _ = self.begin("a", "--ttl", "60s")
+        self.server.stop()
+        self.let_go()
+        done = self.end_of(process)
+        self.assertEqual(done.code, DONE, done)
+        told = r"\Aholdfast: could not release 'a', which stays locked [^\n]+\n\Z"
+        self.assertRegex(done.err, told)
+
+    def test_gone_while_waiting_it_is_told(self):
+        self.acquire("a")
+        self.server.stop()
+        done = self.run_sh("a", "touch ran", "--timeout", "200ms")
+        self.assert_fails(done, NO_BACKEND)
+
+
+if __name__ == "__main__":
+    unittest.main()
