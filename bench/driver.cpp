@@ -50,6 +50,9 @@ public:
         for (const Count& count : work.counts) {
             totals_[count.name] += count.value;
         }
+        for (const Count& figure : work.figures) {
+            figures_[figure.name].push_back(figure.value);
+        }
         rates_.push_back(work.operations / work.seconds);
         return rates_.back();
     }
@@ -58,9 +61,12 @@ public:
     [[nodiscard]] double cpu_us() const { return cpu_seconds_ * 1e6 / operations_; }
     [[nodiscard]] std::vector<Count> counts() const {
         std::vector<Count> counts;
-        counts.reserve(totals_.size());
+        counts.reserve(totals_.size() + figures_.size());
         for (const auto& [name, total] : totals_) {
             counts.push_back({name, total / operations_});
+        }
+        for (const auto& [name, rounds] : figures_) {
+            counts.push_back({name, spread_of(rounds).median});
         }
         return counts;
     }
@@ -71,6 +77,7 @@ private:
     double operations_ = 0;
     double cpu_seconds_ = 0;
     std::map<std::string, double> totals_;
+    std::map<std::string, std::vector<double>> figures_;
 };
 
 double quantile(const std::vector<double>& sorted, double q) {

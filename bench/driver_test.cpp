@@ -35,7 +35,10 @@ struct Script {
     Work operator()(std::chrono::nanoseconds, const std::stop_token&) {
         *journal += letter;
         const double rate = rates.at(next++);
-        return {.operations = rate, .seconds = 1, .counts = {{"commits_per_tx", rate * 2}}};
+        return {.operations = rate,
+                .seconds = 1,
+                .counts = {{"commits_per_tx", rate * 2}},
+                .figures = {{"p50_us", 1000 / rate}}};
     }
     std::size_t next = 0;
 };
@@ -83,12 +86,15 @@ TEST_F(Driver, TheRatioIsTheMedianOfTheRatiosOfTheRounds) {
     EXPECT_DOUBLE_EQ(result.ratio.median, 1);
 }
 
-TEST_F(Driver, CountsArePerOperationOverAllRounds) {
-    const auto result = measure(
-        pair({1, 10, 30}, {1, 1, 1}), {.rounds = 2, .round_time = 1s, .stop = {}}, progress);
-    ASSERT_EQ(result.counts.size(), 1U);
+TEST_F(Driver, CountsArePerOperationOverAllRoundsAndFiguresTheirMedian) {
+    const auto result = measure(pair({1, 10, 20, 100}, {1, 1, 1, 1}),
+                                {.rounds = 3, .round_time = 1s, .stop = {}},
+                                progress);
+    ASSERT_EQ(result.counts.size(), 2U);
     EXPECT_EQ(result.counts[0].name, "commits_per_tx");
     EXPECT_DOUBLE_EQ(result.counts[0].value, 2);
+    EXPECT_EQ(result.counts[1].name, "p50_us");
+    EXPECT_DOUBLE_EQ(result.counts[1].value, 50);
 }
 
 TEST_F(Driver, SaysWhetherTheFloorIsReached) {

@@ -1,6 +1,7 @@
 #include "flow_workloads.hpp"
 
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
@@ -40,9 +41,11 @@ std::string pattern(std::size_t kilobytes) {
     return result;
 }
 
-std::string make_payload(std::string input, std::int64_t kilobytes) {
+PayloadResult make_payload(PayloadInput input, std::int64_t kilobytes) {
     std::this_thread::sleep_for(payload_task);
-    return input.substr(0, 16) + pattern(static_cast<std::size_t>(kilobytes));
+    return {.input = std::move(input),
+            .payload = pattern(static_cast<std::size_t>(kilobytes)),
+            .size_kb = kilobytes};
 }
 
 flow::Workflow<std::int64_t> chain(flow::Context& ctx, std::int64_t steps) {
@@ -83,42 +86,67 @@ flow::Workflow<std::int64_t> fanout(flow::Context& ctx, std::int64_t tasks) {
     co_return sum;
 }
 
-flow::Workflow<flow::Unit> nap(flow::Context& ctx, std::int64_t duration) {
-    const milliseconds pause{duration};
-    co_await ctx.sleep(pause);
+void Awake::add(std::chrono::microseconds late) {
+    const std::lock_guard lock(mutex_);
+    late_us_.push_back(static_cast<double>(late.count()));
+}
+
+std::size_t Awake::count() {
+    const std::lock_guard lock(mutex_);
+    return late_us_.size();
+}
+
+std::vector<double> Awake::take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(late_us_, {});
+}
+
+Awake& awake() {
+    static Awake all;
+    return all;
+}
+
+flow::Workflow<flow::Unit> nap(flow::Context& ctx, std::int64_t until_ms) {
+    const flow::Moment due{milliseconds{until_ms}};
+    co_await ctx.sleep_until(due);
+    awake().add(std::chrono::duration_cast<std::chrono::microseconds>(
+        std::chrono::system_clock::now() - due));
     co_return flow::Unit{};
 }
 
 flow::Workflow<flow::Unit> endless(flow::Context& ctx) {
+    std::int64_t answered = 0;
+    ctx.on(poke_update, [&answered](std::int64_t by) { return answered += by; });
     for (std::int64_t poke = 1; poke != 0;) {
         poke = co_await ctx.receive(pokes);
     }
     co_return flow::Unit{};
 }
 
-flow::Workflow<std::string> large_child(flow::Context& ctx, std::string input) {
-    std::string small = co_await ctx.activity<&make_payload>(input, 10);
-    std::string medium = co_await ctx.activity<&make_payload>(small, 50);
-    co_return medium;
+flow::Workflow<std::string> large_child(flow::Context& ctx, PayloadInput input) {
+    PayloadInput ten{.index = input.index, .data = pattern(10)};
+    PayloadResult small = co_await ctx.activity<&make_payload>(ten, 10);
+    PayloadInput twenty_five{.index = input.index, .data = pattern(25)};
+    PayloadResult medium = co_await ctx.activity<&make_payload>(twenty_five, 50);
+    co_return pattern(50);
 }
 
+// 30 activities of its own, and 5 children with 2 each.
 flow::Workflow<std::string> large(flow::Context& ctx) {
-    const std::string ten = pattern(10);
-    const std::string twenty_five = pattern(25);
-    const std::string fifty = pattern(50);
-    for (int i = 0; i < 20; ++i) {
-        const std::string& input = i < 6 ? ten : twenty_five;
+    for (std::int64_t i = 0; i < 20; ++i) {
+        PayloadInput input{.index = i, .data = pattern(i < 6 ? 10 : 25)};
         const std::int64_t size = i < 6 ? 10 : (i < 12 ? 50 : 100);
-        std::string result = co_await ctx.activity<&make_payload>(input, size);
+        PayloadResult result = co_await ctx.activity<&make_payload>(input, size);
     }
     std::vector<flow::Op<std::string>> children;
-    for (int i = 0; i < 5; ++i) {
-        children.push_back(ctx.child<&large_child>(fifty));
+    for (std::int64_t i = 0; i < 5; ++i) {
+        PayloadInput input{.index = i, .data = pattern(50)};
+        children.push_back(ctx.child<&large_child>(input));
     }
     const std::vector<std::string> answers = co_await flow::all(std::move(children));
-    const std::string brief = "brief";
-    for (int i = 0; i < 10; ++i) {
-        std::string result = co_await ctx.activity<&make_payload>(brief, 10);
+    for (std::int64_t i = 0; i < 10; ++i) {
+        PayloadInput input{.index = i, .data = "brief"};
+        PayloadResult result = co_await ctx.activity<&make_payload>(input, 10);
     }
     co_return pattern(100);
 }

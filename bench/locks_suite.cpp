@@ -80,17 +80,15 @@ Work run_cycles(sql::Database& db,
         latencies.add(steady_clock::now() - began);
     });
     const sql::DriverStats after = db.driver_stats();
-    const auto per_pair = [](std::int64_t from, std::int64_t to) {
+    const auto grown = [](std::int64_t from, std::int64_t to) {
         return static_cast<double>(to - from);
     };
-    // Averages over the rounds: what the driver divides by the operations is multiplied by them
-    // here. A pair is two operations of a lock.
-    work.counts = {{"round_trips", per_pair(before.round_trips, after.round_trips) / 2},
-                   {"statements", per_pair(before.statements, after.statements) / 2},
-                   {"commits", per_pair(before.commits, after.commits) / 2},
-                   {"p50_us", latencies.at(0.5) * work.operations},
-                   {"p99_us", latencies.at(0.99) * work.operations},
-                   {"max_us", latencies.at(1.0) * work.operations}};
+    // A pair is two operations of a lock.
+    work.counts = {{"round_trips", grown(before.round_trips, after.round_trips) / 2},
+                   {"statements", grown(before.statements, after.statements) / 2},
+                   {"commits", grown(before.commits, after.commits) / 2}};
+    latencies.add_to(work.figures);
+    work.figures.push_back({"longest_us", latencies.at(1.0)});
     return work;
 }
 

@@ -121,4 +121,8 @@ std::int64_t peak_memory_bytes() {
     return proc_bytes("/proc/self/status", "VmHWM");
 }
 
+std::int64_t resident_memory_bytes() {
+    return proc_bytes("/proc/self/status", "VmRSS");
+}
+
 }  // namespace holdfast::bench

@@ -145,12 +145,10 @@ bool Client::start_with_first_turn(const StartOptions& options,
         options.duplicate == DuplicatePolicy::restart || id.empty() || id.size() > id_bytes_max) {
         return false;
     }
-    const auto turn =
-        std::make_shared<detail::FirstTurn>(id,
-                                            StartMessage{.name = std::string(workflow),
-                                                         .version = {},
-                                                         .input = input,
-                                                         .parent = std::nullopt});
+    const auto turn = std::make_shared<detail::FirstTurn>(
+        id,
+        StartMessage{
+            .name = std::string(workflow), .version = {}, .input = input, .parent = std::nullopt});
     return store_->exchange().take_first_turn(turn) &&
            turn->wait(first_turn_patience) == detail::FirstTurn::Answer::created;
 }

@@ -77,6 +77,19 @@ bool InstanceTable::add_mail(const std::string& id) {
     return true;
 }
 
+bool InstanceTable::add_found_mail(const std::string& id) {
+    const std::lock_guard lock(mutex_);
+    const auto found = instances_.find(id);
+    if (found == instances_.end()) {
+        return true;  // Thrown out meanwhile: the next look finds it again.
+    }
+    Instance& instance = *found->second;
+    const bool idle = !instance.busy && !instance.queued;
+    instance.waiting.mail = true;
+    queue(instance);
+    return idle;
+}
+
 bool InstanceTable::add_answer(const ActivityEnd& end) {
     const std::lock_guard lock(mutex_);
     const auto found = instances_.find(end.key.instance);

@@ -55,7 +55,7 @@ struct Instance {
 
 struct InstanceTableOptions {
     std::size_t instances_max = 10'000;
-    std::size_t bytes_max = 32U << 20U;
+    std::size_t bytes_max = 20U << 20U;
 };
 
 // Safe to share between threads.
@@ -73,6 +73,8 @@ public:
     void add_claim(ClaimedInstance claim);
     // False: it is not here.
     bool add_mail(const std::string& id);
+    // The same after a look into the store. False: somebody is at it already.
+    bool add_found_mail(const std::string& id);
     bool add_answer(const ActivityEnd& end);
     // Whether it is here with this very token: then nobody needs to claim it.
     [[nodiscard]] bool holds(std::string_view id, const Uuid& token) const;

@@ -42,6 +42,7 @@ public:
     Meter from_cache;
     Meter lost;
     Meter events_replayed;
+    Meter history_bytes_read;
     Meter commits;
     Meter activities;  // As a metric it has labels: see ran().
     Meter shadow_replays;

@@ -229,7 +229,7 @@ DrainReport Runtime::State::drain(milliseconds deadline) {
 int Runtime::State::run_until_idle() {
     int steps = 0;
     for (bool worked = true; worked;) {
-        worked = poll_instances() > 0;
+        worked = poll_instances().count > 0;
         worked = poll_activities() > 0 || worked;
         TurnInput input;
         while (Instance* const instance = instances_.try_next(input)) {
@@ -258,6 +258,7 @@ RuntimeStats Runtime::State::stats() const {
             .turns_from_cache = meters_->from_cache,
             .turns_lost = meters_->lost,
             .events_replayed = meters_->events_replayed,
+            .history_bytes_read = meters_->history_bytes_read,
             .commits = meters_->commits,
             .activities = meters_->activities,
             .shadow_replays = meters_->shadow_replays,

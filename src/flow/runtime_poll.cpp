@@ -17,27 +17,34 @@ constexpr std::chrono::milliseconds poll_pause_first{5};
 
 }  // namespace
 
-int Runtime::State::poll_instances() {
+Runtime::State::Found Runtime::State::poll_instances() {
     const std::size_t backlog_max =
         static_cast<std::size_t>(options_.workflow_threads) * backlog_per_thread_max;
-    if (options_.workflow_threads == 0 || draining_ || instances_.backlog() >= backlog_max) {
-        return 0;
+    if (options_.workflow_threads == 0 || draining_) {
+        return {};
     }
+    const std::size_t backlog = instances_.backlog();
+    if (backlog >= backlog_max) {
+        return {.count = 0, .more = true};
+    }
+    // What is being looked at is found again until it is committed: the look goes past it.
     const ClaimInstances ask{.lease = options_.workflow_lease,
-                             .count = claims_max,
+                             .count = claims_max + static_cast<int>(backlog),
                              .versions = options_.versions,
                              .mine = [this](std::string_view id, const Uuid& token) {
                                  return instances_.holds(id, token);
                              }};
-    std::vector<ClaimedInstance> found = provider_.claim_instances(ask);
-    for (ClaimedInstance& claim : found) {
+    std::vector<ClaimedInstance> claims = provider_.claim_instances(ask);
+    Found found{.count = 0, .more = static_cast<int>(claims.size()) >= ask.count};
+    for (ClaimedInstance& claim : claims) {
         if (claim.claimed) {
             instances_.add_claim(std::move(claim));
-        } else {
-            instances_.add_mail(claim.instance);
+            ++found.count;
+        } else if (instances_.add_found_mail(claim.instance)) {
+            ++found.count;
         }
     }
-    return static_cast<int>(found.size());
+    return found;
 }
 
 int Runtime::State::poll_activities() {
@@ -96,20 +103,22 @@ Steady Runtime::State::next_look(bool found) {
 
 void Runtime::State::poll_loop(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
-        int found = 0;
+        Found mail;
+        int activities = 0;
         try {
-            found = poll_instances();
-            found += poll_activities();
+            mail = poll_instances();
+            activities = poll_activities();
         } catch (const std::exception& error) {
             log().warn("the store could not be polled", {{"error", error.what()}});
             meters_->failed("poll");
         }
-        if (found >= claims_max) {
+        if ((mail.more && mail.count > 0) || activities >= claims_max) {
             continue;
         }
-        Steady next = next_look(found > 0);
+        const bool found = mail.count > 0 || mail.more || activities > 0;
+        Steady next = next_look(found);
         try {
-            if (found == 0) {
+            if (!found) {
                 if (const auto wait = provider_.until_next_work()) {
                     next = std::min(next, steady_clock::now() + *wait);
                 }

@@ -81,8 +81,11 @@ private:
     void give_back(const ClaimedInstance& claim, milliseconds delay, bool ignore_attempt) noexcept;
     // --- polling
     void poll_loop(const std::stop_token& stop);
-    // How much was found.
-    int poll_instances();
+    struct Found {
+        int count = 0;      // That nobody was looking at.
+        bool more = false;  // There may be more right now.
+    };
+    Found poll_instances();
     int poll_activities();
     void hear_clock();
     void wake_at(std::int64_t moment_ms);

@@ -293,23 +293,22 @@ void TurnBatch::ask_creation(sql::Tx& tx, const Entry& entry, Answers& answers) 
     const TurnCommit& turn = *prepared.turn;
     const TurnCommit::Begun begun = turn.begun.value_or(TurnCommit::Begun{});
     const std::optional<ParentLink>& parent = begun.parent;
-    sql::Answer created =
-        tx.ask(statements::create_advanced,
-               instance,
-               begun.name,
-               begun.version,
-               to_string(turn.status),
-               turn.next_token,
-               int64(last_of(turn.events)),
-               prepared.history.bytes,
-               engine_number(begun.engine),
-               parent ? std::optional(parent->instance) : std::nullopt,
-               parent ? std::optional(int64(parent->execution)) : std::nullopt,
-               parent ? std::optional(int64(parent->event)) : std::nullopt,
-               turn.output,
-               is_final(turn.status),
-               text_of(turn.custom_status),
-               turn.status_changes);
+    sql::Answer created = tx.ask(statements::create_advanced,
+                                 instance,
+                                 begun.name,
+                                 begun.version,
+                                 to_string(turn.status),
+                                 turn.next_token,
+                                 int64(last_of(turn.events)),
+                                 prepared.history.bytes,
+                                 engine_number(begun.engine),
+                                 parent ? std::optional(parent->instance) : std::nullopt,
+                                 parent ? std::optional(int64(parent->execution)) : std::nullopt,
+                                 parent ? std::optional(int64(parent->event)) : std::nullopt,
+                                 turn.output,
+                                 is_final(turn.status),
+                                 text_of(turn.custom_status),
+                                 turn.status_changes);
     sql::Answer mailbox = place.ends ? tx.ask(statements::close_mailbox, instance)
                                      : tx.ask(statements::open_new_mailbox,
                                               instance,
@@ -398,8 +397,7 @@ void TurnBatch::write_mail(sql::Tx& tx, Answers& answers, Woken& woken) const {
         const auto& [instance, place] = *entry;
         if (!place.letters.empty()) {
             const Delivery delivery = deliver(tx, instance, place.letters, announced);
-            woken.workflows =
-                woken.workflows || (delivery == Delivery::delivered && place.wakes);
+            woken.workflows = woken.workflows || (delivery == Delivery::delivered && place.wakes);
         }
     }
     for (const Answers::Creation& creation : answers.creations) {

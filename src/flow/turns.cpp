@@ -182,6 +182,7 @@ bool TurnRunner::load(Instance& instance, const TurnSight& sight, TurnInput& inp
         return false;
     }
     LoadedHistory loaded = provider_.load_history(instance.id, sight.execution);
+    meters_.history_bytes_read += loaded.bytes;
     if (!loaded.error.empty() || loaded.events.empty()) {
         logger_of(options_).error(
             "a history cannot be read",
@@ -272,6 +273,7 @@ Turn TurnRunner::checked(Instance& instance,
     const std::optional<detail::Program> program =
         registry_.find_workflow(sight.name, instance.execution->started().version);
     LoadedHistory loaded = provider_.load_history(instance.id, sight.execution);
+    meters_.history_bytes_read += loaded.bytes;
     if (!program || !loaded.error.empty() || loaded.events.empty() ||
         loaded.events.back().id != sight.last_event) {
         return turn;  // Somebody else is at it; the commit will tell.

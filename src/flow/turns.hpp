@@ -18,7 +18,7 @@ namespace holdfast::flow {
 
 class ActivityPool;
 class DatabaseClock;
-struct Meters;
+class Meters;
 
 // What a turn sees: who it is about, its mail, the clock.
 struct TurnSight {

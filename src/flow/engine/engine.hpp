@@ -6,6 +6,7 @@
 #pragma once
 
 #include <deque>
+#include <list>
 #include <map>
 #include <optional>
 #include <set>
@@ -120,7 +121,7 @@ private:
     detail::Frame handlers_;                       // Where handlers of queries and updates run.
     std::set<std::string, std::less<>> returned_;  // Channels that got a message back.
 
-    std::deque<SlotPtr> asked_;                  // Without an event yet, in order.
+    std::list<SlotPtr> asked_;                   // Without an event yet, in order.
     std::unordered_map<EventId, SlotPtr> open_;  // Scheduled and not answered.
     std::unordered_set<EventId> closed_;         // Answered or given up.
     std::unordered_set<EventId> given_up_;       // The history says so.

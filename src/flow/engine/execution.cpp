@@ -157,8 +157,10 @@ void Execution::Engine::load(std::vector<Event> history, std::map<std::string, P
 }
 
 std::size_t Execution::Engine::bytes() const noexcept {
-    constexpr std::size_t fixed = 2048;
-    constexpr std::size_t per_operation = 256;
+    // This object, the frames of a small coroutine, and what is kept beside it, as the allocator
+    // counts it.
+    constexpr std::size_t fixed = 6144;
+    constexpr std::size_t per_operation = sizeof(detail::Slot) + 256;
     std::size_t total = fixed + open_.size() * per_operation + closed_.size() * 32;
     for (const auto& [key, value] : kv_) {
         total += key.size() + value.json.size();

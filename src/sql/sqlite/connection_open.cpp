@@ -28,7 +28,7 @@ constexpr int progress_steps = 1000;
 
 constexpr const char* writer_settings =
     "PRAGMA foreign_keys=ON;"
-    "PRAGMA cache_size=-8192;"              // KiB
+    "PRAGMA cache_size=-4096;"              // KiB
     "PRAGMA temp_store=MEMORY;"             // Savepoints need no files.
     "PRAGMA wal_autocheckpoint=4000;"       // Pages. One block of the log's index holds as many.
     "PRAGMA journal_size_limit=67108864;";  // Bytes; what a long reader made grow is given back.

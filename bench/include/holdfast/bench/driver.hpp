@@ -27,6 +27,8 @@ struct Work {
     double operations = 0;
     double seconds = 0;
     std::vector<Count> counts;  // Totals of the round: commits, statements, round trips.
+    // What is not a total: a percentile, a share, memory.
+    std::vector<Count> figures{};
 };
 
 // Works for about the given time and says what it did; ends early when the token fires. May throw.
@@ -62,7 +64,7 @@ struct Result {
     std::optional<double> floor;
     double ours_cpu_us = 0;  // Processor time per operation: this process and those it waited for.
     double limit_cpu_us = 0;
-    std::vector<Count> counts;  // Ours, per operation.
+    std::vector<Count> counts;  // Ours: totals per operation, and the medians of the figures.
 
     [[nodiscard]] bool below_floor() const { return floor && ratio.median < *floor; }
     friend bool operator==(const Result&, const Result&) = default;

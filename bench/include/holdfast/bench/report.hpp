@@ -33,6 +33,8 @@ struct Machine {
 
 // The kernel's figure for this process (VmHWM).
 [[nodiscard]] std::int64_t peak_memory_bytes();
+// At this moment (VmRSS).
+[[nodiscard]] std::int64_t resident_memory_bytes();
 
 // Per database, what its settings say: {"postgres": {"fsync": "on", ...}}.
 using Durability = std::map<std::string, std::map<std::string, std::string>>;

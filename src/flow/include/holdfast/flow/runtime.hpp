@@ -40,7 +40,7 @@ struct RuntimeOptions {
     int sessions_max = 10;
     milliseconds poll_max{1'000};  // How long other processes' work may go unnoticed at worst.
     std::size_t cached_instances_max = 10'000;  // Coroutines kept between turns.
-    std::size_t cached_bytes_max = 32U << 20U;
+    std::size_t cached_bytes_max = 20U << 20U;  // The rest is read again when something happens.
     int shadow_replay_every = 64;  // Every so many turns are checked by a replay from scratch.
     int turns_per_commit_max = 128;
     int stuck_activities_max = 8;  // Threads that may be replaced because an activity does not end.
@@ -69,7 +69,8 @@ struct RuntimeStats {
     std::int64_t turns_from_cache = 0;  // That needed no replay.
     std::int64_t turns_lost = 0;        // Overtaken by another process.
     std::int64_t events_replayed = 0;
-    std::int64_t commits = 0;  // Batches of turns.
+    std::int64_t history_bytes_read = 0;  // For replays, also those that check.
+    std::int64_t commits = 0;             // Batches of turns.
     std::int64_t activities = 0;
     std::int64_t shadow_replays = 0;
     std::int64_t cached_instances = 0;
