@@ -160,6 +160,9 @@ class PasswordServer(contextlib.ExitStack):
         self.callback(self.stop)
 
     def start(self):
+        """It may run already."""
+        if (self.data / "postmaster.pid").exists():
+            return
         options = f"-c listen_addresses= -c unix_socket_directories={self.folder} -c fsync=off"
         log = self.folder / "log"
         self.call("pg_ctl", "-w", "-D", self.data, "-o", options, "-l", log, "start")
