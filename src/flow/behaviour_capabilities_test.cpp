@@ -60,7 +60,7 @@ TEST_F(CapabilityBehaviour, AnExecutionIsPinnedToTheEngineThatBeganIt) {
     // A history that comes from elsewhere brings its own.
     auto history = client.history("p");
     std::get<WorkflowStarted>(history[0].body).engine = future.text();
-    client.provider().import_history("imported", history);
+    client.provider().import_history("imported", {.events = history});
     EXPECT_EQ(pin("imported"), engine_number(future));
 }
 
