@@ -71,6 +71,7 @@ TEST(LogLine, TextIsNamesAndValues) {
 }
 
 TEST(LogLine, JsonIsOneObject) {
+    HOLDFAST_CHECK("runtime log_format_variants");
     const std::array fields{Field("operation", "pay"),
                             Field("attempt", 2),
                             Field("late", true),

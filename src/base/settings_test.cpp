@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <holdfast/testing/check.hpp>
+
 namespace holdfast {
 namespace {
 
@@ -65,6 +67,7 @@ TEST(Settings, DoNotShowTheDatabasesPassword) {
 }
 
 TEST(Settings, SayHowToLog) {
+    HOLDFAST_CHECK("runtime observability_config_defaults");
     const LogOptions plain = log_options(load(""));
     EXPECT_EQ(plain.level, Level::info);
     EXPECT_EQ(plain.format, LogFormat::text);

@@ -18,6 +18,35 @@ using stories::text;
 using stories::turn;
 using stories::Turn;
 
+TEST(SqlProviderInMemory, ADatabaseInMemoryKeepsTheSamePromises) {
+    HOLDFAST_CHECK("runtime in_memory_provider_atomic_operations");
+    sql::Database db("sqlite::memory:");
+    sql::schema_apply(db, schema_part(), {});
+    SqlProvider provider{db};
+    EXPECT_TRUE(provider.claim_instances({}).empty());
+    EXPECT_TRUE(provider
+                    .start({.instance = "a",
+                            .start = {.name = "order",
+                                      .version = "1.0.0",
+                                      .input = text("input"),
+                                      .parent = {}}})
+                    .created);
+    const auto given_back = provider.claim_instances({});
+    ASSERT_EQ(given_back.size(), 1U);
+    EXPECT_TRUE(provider.claim_instances({}).empty()) << "it is claimed";
+    EXPECT_TRUE(provider.abandon_instance(given_back[0], 0ms, true));
+    const auto claims = provider.claim_instances({});
+    ASSERT_EQ(claims.size(), 1U);
+    Turn first = turn(claims[0]);
+    first.schedules(2, "pay").sends("a", SignalMessage{"go", text("now")});
+    EXPECT_EQ(provider.commit_turns(std::span(&first.commit, 1)).at(0), Committed::yes);
+    EXPECT_EQ(provider.commit_turns(std::span(&first.commit, 1)).at(0), Committed::lost)
+        << "a token commits once";
+    EXPECT_EQ(provider.load_history("a", 1).events.size(), 2U);
+    EXPECT_EQ(provider.claim_activities({}).size(), 1U);
+    EXPECT_EQ(provider.claim_instances({}).at(0).messages.size(), 1U);
+}
+
 TEST(FlowCatalogue, EveryStatementKeepsTheRules) {
     EXPECT_EQ(test::broken_rules(catalogue()), std::vector<std::string>{});
 }
