@@ -34,7 +34,7 @@ TEST_F(TagBehaviour, ATagIsInTheHistoryOnlyIfThereIsOne) {
     EXPECT_THAT(client.export_history("tagged"), HasSubstr(R"("tag":"gpu")"));
     const std::string plain = client.export_history("plain");
     EXPECT_EQ(plain.find(R"("tag")"), std::string::npos);
-    EXPECT_EQ(std::get<ActivityScheduled>(decode_events(plain)[1].body).tag, std::nullopt);
+    EXPECT_EQ(std::get<ActivityScheduled>(decode_export(plain).events[1].body).tag, std::nullopt);
 }
 
 TEST_F(TagBehaviour, ATagMayBeAsLongAsItMayBe) {
