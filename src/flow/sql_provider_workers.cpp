@@ -95,8 +95,9 @@ private:
                 found.emplace_back(row.get<std::int64_t>(12), candidate(row));
             }
         }
-        std::ranges::stable_sort(found, {}, [](const auto& one) {
-            return std::pair(one.first, one.second.task.key.event);
+        std::ranges::sort(found, {}, [](const auto& one) {
+            const ActivityKey& key = one.second.task.key;
+            return std::tuple(one.first, key.event, std::string_view(key.instance));
         });
         std::vector<ClaimedActivity> oldest;
         for (auto& [available_us, one] : found) {
