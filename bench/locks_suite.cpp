@@ -29,9 +29,8 @@ constexpr std::chrono::seconds lease{30};
 
 // A schema of the benchmark's own, so that real locks are neither seen nor touched.
 const lock::Names& bench_names() {
-    static const lock::Names names{.schema = {},
-                                   .locks = "holdfast_bench_locks",
-                                   .fences = "holdfast_bench_fences"};
+    static const lock::Names names{
+        .schema = {}, .locks = "holdfast_bench_locks", .fences = "holdfast_bench_fences"};
     return names;
 }
 
@@ -234,23 +233,20 @@ private:
     Pair server_pair(int clients, Keys keys, std::optional<double> floor) {
         return {.name = fmt::format("pg.cycle.{}.c{}", to_string(keys), clients),
                 .unit = "pairs/s",
-                .ours =
-                    [this, clients, keys](auto time, const auto& stop) {
-                        return server_->ours(clients, keys, time, stop);
-                    },
-                .limit =
-                    [this, clients](auto time, const auto& stop) {
-                        return server_->limit(clients, time, stop);
-                    },
+                .ours = [this, clients, keys](
+                            auto time,
+                            const auto& stop) { return server_->ours(clients, keys, time, stop); },
+                .limit = [this, clients](
+                             auto time,
+                             const auto& stop) { return server_->limit(clients, time, stop); },
                 .floor = floor};
     }
     Pair file_pair(int clients, Keys keys, std::optional<double> floor) {
         return {.name = fmt::format("sqlite.cycle.{}.c{}", to_string(keys), clients),
                 .unit = "pairs/s",
-                .ours =
-                    [this, clients, keys](auto time, const auto& stop) {
-                        return file_->ours(clients, keys, time, stop);
-                    },
+                .ours = [this, clients, keys](
+                            auto time,
+                            const auto& stop) { return file_->ours(clients, keys, time, stop); },
                 .limit = [this](auto time, const auto& stop) { return file_->limit(time, stop); },
                 .floor = floor};
     }

@@ -95,9 +95,8 @@ std::int64_t Locks::repair_fences(std::int64_t gap, const CallOptions& options) 
     }
     return core_->call({}, options, [&](const sql::TxOptions& tx_options) {
         return core_->db().transact("LockRepair", tx_options, [&](sql::Tx& tx) {
-            const std::int64_t behind =
-                tx.count(statements::lift_fences.with(core_->tables())) +
-                tx.count(statements::restore_fences.with(core_->tables()));
+            const std::int64_t behind = tx.count(statements::lift_fences.with(core_->tables())) +
+                                        tx.count(statements::restore_fences.with(core_->tables()));
             if (gap > 0) {
                 tx.exec(statements::skip_fences.with(core_->tables()), gap);
             }

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include <unistd.h>
-
 #include "statements.hpp"
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <holdfast/base/log.hpp>
 #include <holdfast/lock/key.hpp>
@@ -109,8 +108,7 @@ Locks::Core::Core(sql::Database& db, LocksOptions options, const Hooks& hooks)
 }
 
 std::string Locks::Core::storage_key_of(std::string_view key) const {
-    return storage_key(
-        "", normalised_key(key), storage_key_bytes_max(db_.dialect().product), 0);
+    return storage_key("", normalised_key(key), storage_key_bytes_max(db_.dialect().product), 0);
 }
 
 void Locks::Core::check_ttl(std::chrono::milliseconds ttl) const {
@@ -119,9 +117,8 @@ void Locks::Core::check_ttl(std::chrono::milliseconds ttl) const {
                         "ttlMs must be a positive integer: a lease lasts at least 1 ms");
     }
     if (ttl > options_.ttl_limit) {
-        throw LockError(
-            LockCode::invalid_argument,
-            fmt::format("ttlMs exceeds maximum of {} ms", options_.ttl_limit.count()));
+        throw LockError(LockCode::invalid_argument,
+                        fmt::format("ttlMs exceeds maximum of {} ms", options_.ttl_limit.count()));
     }
 }
 
@@ -244,8 +241,9 @@ Grant Locks::Core::to_grant(const Claim& claim, const Claimed::Taken& taken, Ste
 }
 
 void Locks::Core::refuse_born_expired(std::span<const Grant> grants) {
-    const bool over = std::ranges::any_of(
-        grants, [now = clock_.steady_now()](const Grant& grant) { return now >= grant.safe_until; });
+    const bool over = std::ranges::any_of(grants, [now = clock_.steady_now()](const Grant& grant) {
+        return now >= grant.safe_until;
+    });
     if (!over || !hooks_.refuse_born_expired) {
         return;
     }

@@ -21,7 +21,7 @@ namespace holdfast::lock {
 
 // One key that somebody wants.
 struct Claim {
-    std::string key;        // The storage key.
+    std::string key;  // The storage key.
     std::string fence_key;
     std::string user_key;
     LockId lock_id;

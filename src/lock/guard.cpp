@@ -10,8 +10,8 @@
 namespace holdfast::lock {
 
 Fence assert_held(sql::Tx& tx, Locks& locks, std::string_view key, const LockId& lock_id) {
-    const std::string storage = storage_key(
-        "", normalised_key(key), storage_key_bytes_max(tx.dialect().product), 0);
+    const std::string storage =
+        storage_key("", normalised_key(key), storage_key_bytes_max(tx.dialect().product), 0);
     const sql::Rows rows =
         tx.query(statements::assert_held.with(locks.tables()), storage, lock_id.reveal());
     if (rows.empty()) {
@@ -32,7 +32,9 @@ std::string assert_held_sql(sql::Product product, const sql::TableNames& tables)
     std::string text =
         sql::render(product, "lock.assert_held", statements::assert_held.text(), &tables).text;
     const std::string_view by_hand =
-        product == sql::Product::sqlite ? "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)" : "0";
+        product == sql::Product::sqlite
+            ? "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)"
+            : "0";
     const std::string_view parameter = product == sql::Product::sqlite ? "?3" : "$3";
     text.replace(text.find(parameter), parameter.size(), by_hand);
     return text;

@@ -1,7 +1,5 @@
 #include <holdfast/lock/locks.hpp>
 
-
-
 #include "core.hpp"
 #include "statements.hpp"
 #include <fmt/core.h>
@@ -68,8 +66,8 @@ Acquired Locks::acquire(std::string_view key,
 
 Released Locks::release(const LockId& lock_id, const CallOptions& options) {
     bool repeated = false;
-    const Freed freed = core_->call_twice(
-        {.lock_id = lock_id.reveal()}, options, repeated, [&](const auto& tx) {
+    const Freed freed =
+        core_->call_twice({.lock_id = lock_id.reveal()}, options, repeated, [&](const auto& tx) {
             return core_->forms().free(tx, lock_id);
         });
     core_->count_release(freed.ok);
@@ -86,8 +84,8 @@ Extended Locks::extend(const LockId& lock_id,
     core_->check_ttl(ttl);
     Steady sent{};
     bool repeated = false;
-    const Prolonged prolonged = core_->call_twice(
-        {.lock_id = lock_id.reveal()}, options, repeated, [&](const auto& tx) {
+    const Prolonged prolonged =
+        core_->call_twice({.lock_id = lock_id.reveal()}, options, repeated, [&](const auto& tx) {
             sent = core_->clock().steady_now();
             return core_->forms().prolong(tx, lock_id, ttl, mode);
         });
@@ -95,9 +93,7 @@ Extended Locks::extend(const LockId& lock_id,
     if (!prolonged.expires_at) {
         return {.why = prolonged.why};
     }
-    return {.ok = true,
-            .expires_at = *prolonged.expires_at,
-            .safe_until = safe_until(sent, ttl)};
+    return {.ok = true, .expires_at = *prolonged.expires_at, .safe_until = safe_until(sent, ttl)};
 }
 
 bool Locks::is_locked(std::string_view key, const CallOptions& options) {
@@ -118,8 +114,8 @@ bool Locks::is_locked(std::string_view key, const CallOptions& options) {
 
 std::optional<RawLockInfo> Locks::find_raw(std::string_view key, const CallOptions& options) {
     const std::string storage = core_->storage_key_of(key);
-    return core_->to_info(core_->read(
-        {.key = std::string(key)}, "LockFind", options, statements::find, storage));
+    return core_->to_info(
+        core_->read({.key = std::string(key)}, "LockFind", options, statements::find, storage));
 }
 
 std::optional<RawLockInfo> Locks::find_raw_by_id(const LockId& lock_id,

@@ -1,9 +1,8 @@
 #include <holdfast/lock/locks.hpp>
 
-#include <gtest/gtest.h>
-
 #include "hooks.hpp"
 #include "statements.hpp"
+#include <gtest/gtest.h>
 
 #include <holdfast/sql/database.hpp>
 #include <holdfast/testing/backends.hpp>

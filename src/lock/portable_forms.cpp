@@ -1,5 +1,4 @@
 #include "forms.hpp"
-
 #include "statements.hpp"
 
 #include <holdfast/lock/error.hpp>
@@ -62,9 +61,8 @@ public:
                 return Freed{.why = Missing::expired};
             }
             if (!reserve_for_first(tx, tables_, settings_, key, lock_id.reveal())) {
-                tx.exec(statements::free.with(tables_),
-                        lock_id.reveal(),
-                        settings_.tolerance.count());
+                tx.exec(
+                    statements::free.with(tables_), lock_id.reveal(), settings_.tolerance.count());
             }
             return Freed{.ok = true};
         });
@@ -83,8 +81,7 @@ public:
             if (const auto row = rows.single()) {
                 return Prolonged{.expires_at = server_time(row->get<std::int64_t>(0))};
             }
-            const bool there =
-                !tx.query(statements::by_id.with(tables_), lock_id.reveal()).empty();
+            const bool there = !tx.query(statements::by_id.with(tables_), lock_id.reveal()).empty();
             return Prolonged{.why = there ? Missing::expired : Missing::not_found};
         });
     }

@@ -1,5 +1,4 @@
 #include "forms.hpp"
-
 #include "statements.hpp"
 
 #include <holdfast/lock/error.hpp>
@@ -46,9 +45,8 @@ public:
     std::vector<Claimed> claim_all(const sql::TxOptions& options,
                                    std::span<const Claim> claims) override {
         try {
-            return db_.transact("LockAcquireAll", options, [&](sql::Tx& tx) {
-                return claim_in(tx, claims);
-            });
+            return db_.transact(
+                "LockAcquireAll", options, [&](sql::Tx& tx) { return claim_in(tx, claims); });
         } catch (const Refused& refused) {
             return {refused.claimed};
         }
@@ -136,9 +134,8 @@ private:
         if (expires && fence) {
             return {.taken = Claimed::Taken{server_time(*expires), parse_fence(*fence)}};
         }
-        const bool held = held_until && is_live(server_time(*held_until),
-                                                server_time(now),
-                                                settings_.tolerance);
+        const bool held =
+            held_until && is_live(server_time(*held_until), server_time(now), settings_.tolerance);
         if (!held && counter.value_or(0) >= fence_max) {
             throw_overflow();
         }

@@ -53,8 +53,8 @@ Semaphore::Semaphore(Locks& locks, std::string_view key, int permits)
                         fmt::format("a semaphore has 1 to {} permits", permits_max));
     }
     // Not "fence:": a semaphore and a lock of one name do not share a counter.
-    fence_key_ = storage_key(
-        "permits", key_, storage_key_bytes_max(locks.database().dialect().product), 0);
+    fence_key_ =
+        storage_key("permits", key_, storage_key_bytes_max(locks.database().dialect().product), 0);
 }
 
 std::variant<Permit, Busy> Semaphore::acquire(std::chrono::milliseconds ttl,

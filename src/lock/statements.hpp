@@ -16,10 +16,10 @@ using sql::Statement;
 // $1 key, $2 fence key, $3 user key, $4 lock id, $5 ttl, $6 tolerance, $7 herd filter, $8 owner,
 // $9 meta, $10 group id. Always one row.
 //
-// `f` is the gate: whoever passes the probe queues on the counter's row and holds it to the end. The
-// clock is read after that, because `n` depends on `f`'s row. `l` decides: its condition is tested
-// on the newest version of the row, whatever happened since the statement began. The last columns
-// come from before the statement: hints.
+// `f` is the gate: whoever passes the probe queues on the counter's row and holds it to the end.
+// The clock is read after that, because `n` depends on `f`'s row. `l` decides: its condition is
+// tested on the newest version of the row, whatever happened since the statement began. The last
+// columns come from before the statement: hints.
 inline constexpr Statement take_at_once{"lock.take_at_once", R"(
 WITH f AS (
     INSERT INTO {table.fences} AS c (fence_key, fence, key_debug)
@@ -122,8 +122,8 @@ WHERE NOT EXISTS (SELECT 1 FROM {table.locks} h WHERE h.key = $3 AND h.lock_id <
 ON CONFLICT (fence_key) DO UPDATE SET fence = c.fence + 1
 )"};
 // $1 key, $2 fence key, $3 user key, $4 lock id, $5 ttl, $6 tolerance, $7 owner, $8 meta, $9 group.
-// It asks again what count_up asked: a rival whom that one has seen may have gone since, so that the
-// insertion would meet nobody, and take the rival's fence.
+// It asks again what count_up asked: a rival whom that one has seen may have gone since, so that
+// the insertion would meet nobody, and take the rival's fence.
 inline constexpr Statement take{"lock.take", R"(
 INSERT INTO {table.locks} AS t
     (key, lock_id, expires_at_ms, acquired_at_ms, fence, user_key, owner, meta, group_id)
@@ -265,7 +265,8 @@ ON CONFLICT (resource) DO UPDATE SET last_fence = excluded.last_fence
 WHERE r.last_fence <= excluded.last_fence
 )"};
 
-// ---- Semaphores -----------------------------------------------------------------------------------
+// ---- Semaphores
+// -----------------------------------------------------------------------------------
 
 inline constexpr Statement permits_of{"lock.permits_of", R"(
 SELECT slot, permit_id, expires_at_ms, permits, {now_us} / 1000 FROM {table.permits}

@@ -176,8 +176,8 @@ std::unique_ptr<Place> WaitingLine::line_up(std::string key,
 void WaitingLine::listen() {
     const std::lock_guard lock(mutex_);
     if (!subscription_) {
-        subscription_ = db_.subscribe(waiters_channel,
-                                      [this](std::string_view waiter) { call(waiter); });
+        subscription_ =
+            db_.subscribe(waiters_channel, [this](std::string_view waiter) { call(waiter); });
     }
 }
 

@@ -99,7 +99,7 @@ private:
     // One step. If somebody else has done it meanwhile, that is as good.
     void advance(const PartStatus& from) {
         const auto& file = part_.files[static_cast<std::size_t>(from.version)];
-        const std::vector<std::string> steps = 
+        const std::vector<std::string> steps =
             migration_steps(file, db_.dialect().product, part_.names);
         const auto step = static_cast<std::size_t>(from.step);
         const bool last = step + 1 >= steps.size();

@@ -14,10 +14,7 @@ namespace {
 // comments, in which `$1` and `{x}` mean nothing.
 class Renderer {
 public:
-    Renderer(Product product,
-             std::string_view name,
-             std::string_view text,
-             const TableNames* names)
+    Renderer(Product product, std::string_view name, std::string_view text, const TableNames* names)
         : product_(product), name_(name), text_(text), names_(names) {}
 
     Rendered render() {

@@ -17,27 +17,24 @@ constexpr std::size_t suffix_bytes_max = 10;
 // Words that PostgreSQL or SQLite reserve. We quote, but people who look at the tables by hand
 // would have to as well, and some tool of theirs will not.
 constexpr std::array<std::string_view, 103> reserved_words{
-    "add",         "all",          "alter",        "analyse",    "analyze",
-    "and",         "any",          "array",        "as",         "asc",
-    "asymmetric",  "authorization", "between",     "binary",     "both",
-    "case",        "cast",         "check",        "collate",    "collation",
-    "column",      "commit",       "concurrently", "constraint", "create",
-    "cross",       "default",      "deferrable",   "delete",     "desc",
-    "distinct",    "do",           "drop",         "else",       "end",
-    "escape",      "except",       "exists",       "false",      "fetch",
-    "for",         "foreign",      "freeze",       "from",       "full",
-    "grant",       "group",        "having",       "ilike",      "in",
-    "index",       "initially",    "inner",        "insert",     "intersect",
-    "into",        "is",           "isnull",       "join",       "lateral",
-    "leading",     "left",         "like",         "limit",      "localtime",
-    "natural",     "not",          "notnull",      "null",       "offset",
-    "on",          "only",         "or",           "order",      "outer",
-    "overlaps",    "placing",      "primary",      "references", "returning",
-    "right",       "select",       "set",          "similar",    "some",
-    "symmetric",   "table",        "tablesample",  "then",       "to",
-    "trailing",    "transaction",  "true",         "union",      "unique",
-    "update",      "user",         "using",        "values",     "variadic",
-    "verbose",     "when",         "where"};
+    "add",        "all",         "alter",   "analyse",     "analyze",      "and",
+    "any",        "array",       "as",      "asc",         "asymmetric",   "authorization",
+    "between",    "binary",      "both",    "case",        "cast",         "check",
+    "collate",    "collation",   "column",  "commit",      "concurrently", "constraint",
+    "create",     "cross",       "default", "deferrable",  "delete",       "desc",
+    "distinct",   "do",          "drop",    "else",        "end",          "escape",
+    "except",     "exists",      "false",   "fetch",       "for",          "foreign",
+    "freeze",     "from",        "full",    "grant",       "group",        "having",
+    "ilike",      "in",          "index",   "initially",   "inner",        "insert",
+    "intersect",  "into",        "is",      "isnull",      "join",         "lateral",
+    "leading",    "left",        "like",    "limit",       "localtime",    "natural",
+    "not",        "notnull",     "null",    "offset",      "on",           "only",
+    "or",         "order",       "outer",   "overlaps",    "placing",      "primary",
+    "references", "returning",   "right",   "select",      "set",          "similar",
+    "some",       "symmetric",   "table",   "tablesample", "then",         "to",
+    "trailing",   "transaction", "true",    "union",       "unique",       "update",
+    "user",       "using",       "values",  "variadic",    "verbose",      "when",
+    "where"};
 
 void check_name(std::string_view what, std::string_view name, std::size_t bytes_max) {
     const auto refuse = [&](std::string_view why) {
@@ -53,9 +50,8 @@ void check_name(std::string_view what, std::string_view name, std::size_t bytes_
     if (name.size() > bytes_max) {
         refuse(fmt::format("has {} bytes, which is too long", name.size()));
     }
-    const bool plain = std::ranges::all_of(name, [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-    });
+    const bool plain = std::ranges::all_of(
+        name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
     if (!plain || (name[0] >= '0' && name[0] <= '9')) {
         refuse("has a character that is not allowed there");
     }

@@ -24,8 +24,8 @@ TEST(TableNames, OnlyPlainLowerCaseNamesAreTaken) {
     EXPECT_FALSE(refused("locks"));
     EXPECT_FALSE(refused("_x9"));
     EXPECT_FALSE(refused(std::string(48, 'a')));
-    for (const std::string name : {"", "Locks", "9x", "a.b", "a\"b", "a b", "a-b", "café", "select",
-                                   "table", "user"}) {
+    for (const std::string name :
+         {"", "Locks", "9x", "a.b", "a\"b", "a b", "a-b", "café", "select", "table", "user"}) {
         EXPECT_TRUE(refused(name)) << name;
     }
     EXPECT_TRUE(refused(std::string(49, 'a')));
@@ -72,8 +72,7 @@ protected:
 TEST_P(ChosenNames, TheSameStatementServesDifferentTables) {
     const TableNames left("", {{"books", "left_books"}});
     const TableNames right("", {{"books", "right_books"}});
-    for (const auto& [part, names] :
-         {std::pair{"left", &left}, std::pair{"right", &right}}) {
+    for (const auto& [part, names] : {std::pair{"left", &left}, std::pair{"right", &right}}) {
         schema_apply(
             db, {.name = part, .files = std::span(&books, 1), .oldest = 1, .names = names}, {});
     }

@@ -23,8 +23,8 @@ namespace holdfast::lock {
 
 class Locks;
 
-// Throws condition_failed unless the lock is held now, by its expiry without any grace. From here to
-// the end of the transaction nobody can take the key over or release it; a heartbeat goes on.
+// Throws condition_failed unless the lock is held now, by its expiry without any grace. From here
+// to the end of the transaction nobody can take the key over or release it; a heartbeat goes on.
 // Requires: `tx` is a transaction on the database of `locks`, and not read only.
 Fence assert_held(sql::Tx& tx, Locks& locks, std::string_view key, const LockId& lock_id);
 
