@@ -10,13 +10,13 @@ namespace holdfast::flow::detail {
 
 FirstTurn::Answer FirstTurn::wait(milliseconds patience) {
     std::unique_lock lock(mutex_);
-    const auto decided = [this] { return answer_.has_value() || error_ != nullptr; };
+    const auto decided = [this] { return answer_.has_value() || error_.has_value(); };
     if (!told_.wait_for(lock, patience, [&] { return decided() || committing_; })) {
         answer_ = Answer::declined;
     }
     told_.wait(lock, decided);  // A commit ends: by success, by a refusal, or by an error.
     if (error_) {
-        std::rethrow_exception(error_);
+        throw Error(*error_);
     }
     return *answer_;
 }
@@ -35,10 +35,10 @@ void FirstTurn::settle(Answer answer) {
     }
 }
 
-void FirstTurn::fail(std::exception_ptr error) {
+void FirstTurn::fail(const Error& error) {
     const std::lock_guard lock(mutex_);
     if (!answer_ && !error_) {
-        error_ = std::move(error);
+        error_.emplace(error.code(), error.outcome(), error.what(), error.where());
         told_.notify_all();
     }
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <holdfast/base/clock.hpp>
+#include <holdfast/base/error.hpp>
 #include <holdfast/base/uuid.hpp>
 #include <holdfast/flow/provider.hpp>
 
@@ -40,7 +41,8 @@ public:
     [[nodiscard]] bool begin_commit();
     // Only the first one counts.
     void settle(Answer answer);
-    void fail(std::exception_ptr error);
+    // By value: an exception object that two threads share dies on whichever lets go last.
+    void fail(const Error& error);
 
 private:
     const std::string instance_;
@@ -49,7 +51,7 @@ private:
     std::condition_variable told_;
     bool committing_ = false;
     std::optional<Answer> answer_;
-    std::exception_ptr error_;
+    std::optional<Error> error_;
 };
 
 // Owes the client an answer: declines when it is destroyed.

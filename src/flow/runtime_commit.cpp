@@ -118,8 +118,8 @@ void Runtime::State::commit_turns(std::vector<PreparedTurn> turns) {
                 turns[i].commit = std::move(commits[i]);
             }
             // A client that waits is told at once.
-            drop_first_turns(turns, [cause = std::current_exception()](PreparedTurn& turn) {
-                turn.first->fail(cause);
+            drop_first_turns(turns, [&error](PreparedTurn& turn) {
+                turn.first->fail(error);
                 return true;
             });
         }
