@@ -18,7 +18,7 @@ FirstTurn::Answer FirstTurn::wait(milliseconds patience) {
     if (error_) {
         throw Error(*error_);
     }
-    return *answer_;
+    return answer_.value_or(Answer::declined);
 }
 
 bool FirstTurn::begin_commit() {
