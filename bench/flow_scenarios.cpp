@@ -122,6 +122,7 @@ void start_naps(flow::Client& client, const std::string& run, int count, std::in
     constexpr int starters = 32;
     std::atomic<int> next = 0;
     std::vector<std::jthread> threads;
+    threads.reserve(starters);
     for (int i = 0; i < starters; ++i) {
         threads.emplace_back([&] {
             for (int n = next++; n < count; n = next++) {
@@ -143,6 +144,18 @@ std::optional<double> cpu_at_rest(std::chrono::system_clock::time_point until) {
     const double before = cpu_seconds();
     std::this_thread::sleep_until(until);
     return (cpu_seconds() - before) / seconds_since(began) * 100;
+}
+
+// Throws if the workflows have not come so far in time; returns early when the token fires.
+template <class Done>
+void wait_until(const std::stop_token& stop, Done done) {
+    const Steady until = steady_clock::now() + patience;
+    while (!done() && !stop.stop_requested()) {
+        if (steady_clock::now() > until) {
+            throw Error(Code::deadline, Outcome::not_applied, "measured workflows do not go on");
+        }
+        std::this_thread::sleep_for(milliseconds{1});
+    }
 }
 
 Work run_timers(const Scenario& scenario,
@@ -167,9 +180,7 @@ Work run_timers(const Scenario& scenario,
     const double wait = probe / naps_min * count * 2 + std::min(share, 1.0) * 2;
     const auto due = system_clock::now() + std::chrono::duration_cast<system_clock::duration>(
                                                std::chrono::duration<double>(wait));
-    while (awake().count() < naps_min && !stop.stop_requested()) {
-        std::this_thread::sleep_for(milliseconds{1});
-    }
+    wait_until(stop, [] { return awake().count() >= naps_min; });
     (void)awake().take();
 
     Work work{.operations = static_cast<double>(count), .counts = {}};
@@ -180,13 +191,14 @@ Work run_timers(const Scenario& scenario,
     const double resident_mb = megabytes(resident_memory_bytes());
     std::this_thread::sleep_until(due);
     const Steady firing = steady_clock::now();
-    while (awake().count() < static_cast<std::size_t>(count) && !stop.stop_requested()) {
-        std::this_thread::sleep_for(milliseconds{1});
-    }
+    wait_until(stop, [count] { return awake().count() >= static_cast<std::size_t>(count); });
     work.seconds = seconds_since(firing);
     runtime.drain(milliseconds{30'000});
     work.counts = counted.counts();
     std::vector<double> late_us = awake().take();
+    if (late_us.empty()) {  // Stopped before the first of them woke up.
+        return work;
+    }
     std::ranges::sort(late_us);
     work.figures = {{"started_per_s", count / started},
                     {"late_p50_ms", late_us[late_us.size() / 2] / 1e3},
@@ -209,7 +221,7 @@ nanoseconds poke(flow::Client& client, const std::string& id) {
 }
 
 // An instance with a history of that length, by this name or by the next.
-std::string long_one(flow::Client& client) {
+std::string long_one(flow::Client& client, const std::stop_token& stop) {
     for (int number = 0;; ++number) {
         const std::string id = fmt::format("bench-endless-{}", number);
         std::optional<flow::InstanceInfo> info = client.info(id);
@@ -222,9 +234,10 @@ std::string long_one(flow::Client& client) {
                 client.signal(id, pokes, std::int64_t{1});
             }
         }
-        while (client.info(id)->last_event < long_history) {
-            std::this_thread::sleep_for(milliseconds{1});
-        }
+        wait_until(stop, [&] {
+            info = client.info(id);
+            return info && info->last_event >= long_history;
+        });
         return id;
     }
 }
@@ -237,9 +250,9 @@ Work run_long_history(const Scenario& scenario,
     std::string id;
     {
         const flow::Runtime builder(stage.store, workloads(), scenario.options);
-        id = long_one(client);
+        id = long_one(client, stop);
     }
-    flow::Runtime runtime(stage.store, workloads(), scenario.options);
+    const flow::Runtime runtime(stage.store, workloads(), scenario.options);
     const std::string short_id = "bench-short-" + make_token();
     client.start<&endless>(short_id);
     const double cold_us = static_cast<double>(poke(client, id).count()) / 1e3;
