@@ -1,0 +1,76 @@
+// The signature vectors, made with the vendor's own signer.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sigv4.hpp"
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <holdfast/base/assert.hpp>
+#include <holdfast/dsql/token.hpp>
+
+namespace holdfast::dsql::test {
+
+struct Vector {
+    std::string name;
+    TokenRequest request;
+    Credentials credentials;
+    Wall now;
+    nlohmann::json expected;  // A rejection has none.
+
+    [[nodiscard]] std::string text(const char* field) const { return expected.at(field); }
+};
+
+// "2025-12-31T23:59:59.999Z"
+inline Wall time_of_vector(const std::string& text) {
+    const std::string compact = text.substr(0, 4) + text.substr(5, 2) + text.substr(8, 5) +
+                                text.substr(14, 2) + text.substr(17, 2) + "Z";
+    const auto time = parse_amz_date(compact);
+    HOLDFAST_ASSERT(time.has_value());
+    constexpr std::size_t whole_seconds = 20;
+    const bool fraction = text.size() > whole_seconds;
+    return *time + std::chrono::milliseconds{fraction ? std::stoi(text.substr(20, 3)) : 0};
+}
+
+inline Vector read_vector(const nlohmann::json& entry) {
+    const auto& input = entry.at("input");
+    const auto text_or_empty = [&](const char* field) {
+        return input.at(field).is_null() ? std::string() : input.at(field).get<std::string>();
+    };
+    Vector vector{
+        .name = entry.value("name", "rejection"),
+        .request = {.host = input.at("hostname"),
+                    .region = input.at("region"),
+                    .action = input.at("action") == "DbConnectAdmin" ? Action::connect_admin
+                                                                     : Action::connect},
+        .credentials = {.access_key_id = input.at("access_key_id"),
+                        .secret_access_key = input.at("secret_access_key"),
+                        .session_token = text_or_empty("session_token")},
+        .now = time_of_vector(input.at("signing_time")),
+        .expected = entry.value("expected", nlohmann::json::object()),
+    };
+    if (!input.at("expires_in_seconds").is_null()) {
+        vector.request.life =
+            std::chrono::seconds{input.at("expires_in_seconds").get<std::int64_t>()};
+    }
+    return vector;
+}
+
+// `kind` is "vectors" or "rejections".
+inline std::vector<Vector> token_vectors(const char* kind = "vectors") {
+    const auto folder = std::filesystem::path(__FILE__).parent_path() / "vectors";
+    std::ifstream file(folder / "dsql_tokens.json");
+    const auto all = nlohmann::json::parse(file);
+    std::vector<Vector> vectors;
+    for (const auto& entry : all.at(kind)) {
+        vectors.push_back(read_vector(entry));
+    }
+    return vectors;
+}
+
+}  // namespace holdfast::dsql::test
