@@ -84,8 +84,12 @@ struct RowLock {
 struct Judged {
     Kind kind = Kind::empty;
     std::size_t offset = 0;  // Where the statement begins in the whole text.
-    std::string text;  // For a PostgreSQL 15: without ASYNC, STORAGE and what it does not know.
+    // For a PostgreSQL 15: without ASYNC, STORAGE and what else it does not know. Spaces stand
+    // where they were, so that a place in it is a place in the original. Empty for AWS IAM.
+    std::string text;
     std::optional<Refusal> refusal;
+    std::string syntax_error;       // Of `unparsed`, in the parser's words.
+    std::size_t syntax_offset = 0;  // And where, in the whole text.
 
     std::vector<TableName> tables;    // All it reads or writes; those of a DDL statement too.
     std::optional<TableName> target;  // The one it writes or changes.
@@ -110,6 +114,13 @@ struct Judged {
     std::string role, arn;   // AWS IAM GRANT|REVOKE.
     bool iam_revoke = false;
 };
+
+// The statement that begins at `from`, which is moved behind it. Of kind `empty` where only the end
+// of the text, or a lone `;`, was left.
+[[nodiscard]] Judged judge_next(std::string_view sql,
+                                std::size_t& from,
+                                const Rules& rules,
+                                const Tables* tables = nullptr);
 
 // One entry for each statement of the text; text without any gives one of kind `empty`.
 [[nodiscard]] std::vector<Judged> judge(std::string_view sql,

@@ -1,0 +1,464 @@
+#include "judge.hpp"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <unordered_map>
+
+#include "judge_parts.hpp"
+#include "prepare_text.hpp"
+#include <fmt/core.h>
+#include <pg_query.h>
+
+namespace holdfast::dsql {
+namespace {
+
+// Above this a tree of constants is thinned out while it is read, to keep its size in bounds.
+constexpr std::size_t plain_tokens_max = 100'000;
+
+std::string lower(std::string_view text) {
+    std::string result(text);
+    for (char& c : result) {
+        c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    }
+    return result;
+}
+
+void judge_transaction(const Judging& judging, const Json& node) {
+    using Words = std::pair<Kind, std::string_view>;
+    static const std::unordered_map<std::string_view, Words> kinds{
+        {"TRANS_STMT_BEGIN", {Kind::begin, ""}},
+        {"TRANS_STMT_START", {Kind::begin, ""}},
+        {"TRANS_STMT_COMMIT", {Kind::commit, ""}},
+        {"TRANS_STMT_ROLLBACK", {Kind::rollback, ""}},
+        {"TRANS_STMT_SAVEPOINT", {Kind::other, "SAVEPOINT"}},
+        {"TRANS_STMT_RELEASE", {Kind::other, "RELEASE"}},
+        {"TRANS_STMT_ROLLBACK_TO", {Kind::other, "ROLLBACK TO"}},
+        {"TRANS_STMT_PREPARE", {Kind::other, "PREPARE TRANSACTION"}},
+        {"TRANS_STMT_COMMIT_PREPARED", {Kind::other, "COMMIT PREPARED"}},
+        {"TRANS_STMT_ROLLBACK_PREPARED", {Kind::other, "ROLLBACK PREPARED"}},
+    };
+    const auto found = kinds.find(text_field(node, "kind"));
+    const Words words = found == kinds.end() ? Words{Kind::other, "UNKNOWN"} : found->second;
+    judging.out.kind = words.first;
+    std::string refused{words.second};
+    if (flag_field(node, "chain")) {
+        refused = words.first == Kind::commit ? "COMMIT AND CHAIN" : "ROLLBACK AND CHAIN";
+    }
+    if (!refused.empty()) {
+        judging.refuse("transaction",
+                       not_supported,
+                       fmt::format("unsupported transaction statement: {}", refused));
+    }
+}
+
+// As it was written, one word or two.
+std::string level_as_written(const Judging& judging, const std::string& level, std::size_t place) {
+    const auto first = std::find_if(judging.tokens.begin(),
+                                    judging.tokens.end(),
+                                    [&](const Token& token) { return token.begin == place; });
+    const std::ptrdiff_t words = level.find(' ') == std::string::npos ? 1 : 2;
+    if (judging.tokens.end() - first < words) {
+        return level;
+    }
+    return judging.out.text.substr(place, (first + words - 1)->end - place);
+}
+
+// The options of BEGIN and SET TRANSACTION. True if all were an isolation level that is offered.
+bool judge_transaction_modes(const Judging& judging, const Json& options, bool begin) {
+    bool only_levels = true;
+    for (const Json& option : options) {
+        const Json& element = field(option, "DefElem");
+        const std::string name = text_field(element, "defname");
+        const Json& value = field(field(element, "arg"), "A_Const");
+        if (name == "transaction_isolation") {
+            const std::string level = text_field(field(value, "sval"), "sval");
+            if (level != "repeatable read") {
+                judging.refuse("isolation-level",
+                               not_supported,
+                               fmt::format("Unsupported isolation level: {}",
+                                           level_as_written(judging, level, location_of(value))),
+                               location_of(value));
+            }
+            continue;
+        }
+        only_levels = false;
+        if (name == "transaction_read_only") {
+            judging.out.read_only = field(value, "ival").value("ival", 0) != 0;
+        } else if (begin) {
+            judging.refuse("transaction",
+                           not_supported,
+                           "unsupported transaction statement: DEFERRABLE",
+                           location_of(element));
+        }
+    }
+    return only_levels;
+}
+
+void judge_set(const Judging& judging, const Json& node) {
+    judging.out.kind = Kind::set;
+    const std::string kind = text_field(node, "kind");
+    const std::string name = text_field(node, "name");
+    judging.out.parameter = kind == "VAR_RESET_ALL" ? "all" : lower(name);
+    if (kind == "VAR_SET_MULTI") {
+        if (name != "TRANSACTION" ||
+            !judge_transaction_modes(judging, field(node, "args"), false)) {
+            judging.out.read_only = false;
+            judging.refuse(
+                "parameter",
+                not_supported,
+                fmt::format("setting configuration parameter \"{}\" not supported", name));
+        }
+        return;
+    }
+    if (kind == "VAR_RESET_ALL") {
+        return;
+    }
+    if (judging.out.parameter == "role") {  // Inside a transaction only; or to give it up.
+        if (!flag_field(node, "is_local") && kind != "VAR_RESET") {
+            judging.refuse("parameter",
+                           not_supported,
+                           "setting configuration parameter \"role\" not supported");
+        }
+        return;
+    }
+    judge_parameter(judging, name, 0);
+}
+
+void judge_show(const Judging& judging, const Json& node) {
+    judging.out.kind = Kind::show;
+    judging.out.parameter = lower(text_field(node, "name"));
+    if (judging.out.parameter == "lc_collate") {
+        judging.refuse("parameter", "42704", "unrecognized configuration parameter \"lc_collate\"");
+    }
+}
+
+void judge_vacuum(const Judging& judging, const Json& node) {
+    if (flag_field(node, "is_vacuumcmd")) {
+        judging.out.kind = Kind::other;
+        judging.refuse("vacuum", not_supported, "unsupported VACUUM statement");
+        return;
+    }
+    judging.out.kind = Kind::analyze;
+    bool plain = !node.contains("options") && !field(node, "rels").empty();
+    for (const Json& relation : field(node, "rels")) {
+        const Json& table = field(relation, "VacuumRelation");
+        plain = plain && !table.contains("va_cols");
+        judging.out.tables.push_back(table_name(field(table, "relation")));
+    }
+    if (!plain) {
+        judging.refuse("analyze", not_supported, "unsupported ANALYZE statement");
+    }
+}
+
+void judge_copy(const Judging& judging, const Json& node) {
+    const bool in = flag_field(node, "is_from");
+    judging.out.kind = in ? Kind::copy_in : Kind::copy_out;
+    if (node.contains("filename") || flag_field(node, "is_program")) {
+        judging.refuse("copy-file", not_supported, "unsupported statement: Copy");
+    }
+    if (node.contains("relation")) {
+        judging.out.tables.push_back(table_name(field(node, "relation")));
+        if (in) {
+            judging.out.target = judging.out.tables.back();
+        }
+    }
+    judge_inside(judging, field(node, "query"));
+    judge_inside(judging, field(node, "whereClause"));
+}
+
+void judge_call(const Judging& judging, const Json& node) {
+    judging.out.kind = Kind::call;
+    const Json& args = field(field(node, "funccall"), "args");
+    for (const Json& arg : args) {
+        if (arg.contains("SubLink")) {
+            judging.refuse("call-subquery",
+                           not_supported,
+                           "cannot use subquery in CALL argument",
+                           location_of(field(arg, "SubLink")));
+        }
+    }
+    judge_inside(judging, args);
+}
+
+bool judge_query_statement(const Judging& judging, std::string_view name, const Json& node) {
+    if (name != "SelectStmt" && name != "InsertStmt" && name != "UpdateStmt" &&
+        name != "DeleteStmt" && name != "MergeStmt") {
+        return false;
+    }
+    judge_query(judging, name, node);
+    return true;
+}
+
+// EXPLAIN ANALYZE runs what it explains.
+void judge_explain(const Judging& judging, const Json& node) {
+    const auto [name, query] = unwrapped(field(node, "query"));
+    Judged& out = judging.out;
+    if (!judge_query_statement(judging, name, *query)) {
+        judging.refuse("statement",
+                       not_supported,
+                       fmt::format("unsupported statement: {}", name.substr(0, name.find("Stmt"))));
+        out.kind = Kind::other;
+        return;
+    }
+    bool runs = false;
+    for (const Json& option : field(node, "options")) {
+        const Json& element = field(option, "DefElem");
+        const std::string value = string_value(field(element, "arg"));
+        runs = runs || (text_field(element, "defname") == "analyze" && value != "false" &&
+                        value != "off" && value != "0");
+    }
+    out.kind = runs ? out.kind : Kind::read;
+    out.returning = true;
+    out.twin.clear();
+    out.rows_of_values.reset();
+    if (!runs) {
+        out.target.reset();
+        out.row_locks.clear();
+        out.writes_by_cte = false;
+    }
+}
+
+void judge_deallocate(const Judging& judging, const Json& node) {
+    judging.out.kind = Kind::deallocate;
+    if (node.contains("name")) {
+        judging.refuse("statement", not_supported, "unsupported statement: Deallocate");
+    }
+}
+
+void refuse_statement(const Judging& judging, std::string_view name) {
+    judging.out.kind = Kind::other;
+    if (name == "CreateEnumStmt") {
+        judging.refuse("create-type", not_supported, "CREATE TYPE not supported");
+    } else if (name == "AlterEnumStmt") {
+        judging.refuse("alter-type", not_supported, "ALTER TYPE not supported");
+    } else if (name == "CreateTrigStmt") {
+        judging.refuse("trigger", not_supported, "CREATE TRIGGER not supported");
+    } else {
+        judging.refuse("statement",
+                       not_supported,
+                       fmt::format("unsupported statement: {}", name.substr(0, name.find("Stmt"))));
+    }
+}
+
+void judge_tree(const Judging& judging, std::string_view name, const Json& node) {
+    using Judge = void (*)(const Judging&, const Json&);
+    static const std::unordered_map<std::string_view, Judge> judges{
+        {"VariableSetStmt", judge_set},
+        {"VariableShowStmt", judge_show},
+        {"VacuumStmt", judge_vacuum},
+        {"CopyStmt", judge_copy},
+        {"CallStmt", judge_call},
+        {"ExplainStmt", judge_explain},
+        {"DeallocateStmt", judge_deallocate},
+    };
+    if (judge_query_statement(judging, name, node)) {
+        return;
+    }
+    if (name == "TransactionStmt") {
+        judge_transaction(judging, node);
+        (void)judge_transaction_modes(judging, field(node, "options"), true);
+    } else if (name == "ConstraintsSetStmt") {
+        judging.out.kind = Kind::set_constraints;
+    } else if (const auto found = judges.find(name); found != judges.end()) {
+        found->second(judging, node);
+    } else if (judge_ddl(judging, name, node)) {
+        judging.out.kind = Kind::ddl;
+    } else {
+        refuse_statement(judging, name);
+    }
+}
+
+// Reads the tree; constants are dropped from very large ones, which nobody looks at in a list of
+// ten thousand rows.
+Json read_tree(const char* text, bool thin) {
+    if (!thin) {
+        return Json::parse(text, nullptr, false);
+    }
+    return Json::parse(
+        text,
+        [](int /*depth*/, Json::parse_event_t event, const Json& value) {
+            return event != Json::parse_event_t::object_end || !value.contains("A_Const");
+        },
+        false);
+}
+
+// Bytes into the text for the parser's count of characters, which begins with 1.
+std::size_t place_of_character(std::string_view text, int position) {
+    std::size_t at = 0;
+    for (int characters = 1; characters < position && at < text.size(); ++characters) {
+        do {
+            ++at;
+        } while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U);
+    }
+    return at;
+}
+
+struct FreeResult {
+    void operator()(PgQueryParseResult* result) const { pg_query_free_parse_result(*result); }
+};
+
+void keep_syntax_error(const Judging& judging, const PgQueryError& error) {
+    Judged& out = judging.out;
+    out.kind = Kind::unparsed;
+    out.syntax_error = error.message;
+    out.syntax_offset = place_of_character(out.text, error.cursorpos);
+    if (out.syntax_error == "CHECK constraints cannot be marked DEFERRABLE") {
+        judging.refuse("deferrable", not_supported, out.syntax_error);
+    }
+}
+
+// JSON is UTF-8, and a client's text may be in another encoding: then any letter is as good as
+// another for judging it.
+std::string without_high_bytes(std::string text) {
+    std::replace_if(
+        text.begin(),
+        text.end(),
+        [](char c) { return static_cast<unsigned char>(c) >= 0x80; },
+        'x');
+    return text;
+}
+
+void parse_and_judge(const Judging& judging, const std::string& text) {
+    PgQueryParseResult result = pg_query_parse(text.c_str());
+    const std::unique_ptr<PgQueryParseResult, FreeResult> owner(&result);
+    if (result.error != nullptr) {
+        keep_syntax_error(judging, *result.error);
+        return;
+    }
+    const Json tree = read_tree(result.parse_tree, judging.tokens.size() > plain_tokens_max);
+    if (tree.is_discarded()) {
+        if (const std::string ascii = without_high_bytes(text); ascii != text) {
+            parse_and_judge(judging, ascii);
+            return;
+        }
+    }
+    const Json& statements = field(tree, "stmts");
+    if (statements.size() != 1) {  // Only if our tokens are not PostgreSQL's: let nothing through.
+        judging.out.kind = Kind::other;
+        judging.refuse("syntax", "42601", "cannot tell the statements of this text apart");
+        return;
+    }
+    const auto [name, node] = unwrapped(field(statements[0], "stmt"));
+    judge_tree(judging, name, *node);
+}
+
+}  // namespace
+
+const Json& field(const Json& node, const char* name) {
+    static const Json none;
+    if (!node.is_object()) {
+        return none;
+    }
+    const auto found = node.find(name);
+    return found == node.end() ? none : *found;
+}
+
+std::string text_field(const Json& node, const char* name) {
+    const Json& value = field(node, name);
+    return value.is_string() ? value.get<std::string>() : std::string{};
+}
+
+bool flag_field(const Json& node, const char* name) {
+    const Json& value = field(node, name);
+    return value.is_boolean() && value.get<bool>();
+}
+
+std::size_t location_of(const Json& node) {
+    const Json& value = field(node, "location");
+    return value.is_number_unsigned() ? value.get<std::size_t>() : 0;
+}
+
+std::string string_value(const Json& wrapped) {
+    return text_field(field(wrapped, "String"), "sval");
+}
+
+TableName table_name(const Json& range_var) {
+    return {.schema = text_field(range_var, "schemaname"),
+            .name = text_field(range_var, "relname")};
+}
+
+std::pair<std::string_view, const Json*> unwrapped(const Json& wrapped) {
+    if (!wrapped.is_object() || wrapped.empty()) {
+        return {"", &wrapped};
+    }
+    const auto only = wrapped.begin();
+    return {only.key(), &only.value()};
+}
+
+void judge_parameter(const Judging& judging, const std::string& name, std::size_t location) {
+    static constexpr std::array<std::string_view, 18> accepted{"application_name",
+                                                               "client_encoding",
+                                                               "datestyle",
+                                                               "extra_float_digits",
+                                                               "intervalstyle",
+                                                               "timezone",
+                                                               "search_path",
+                                                               "enable_bitmapscan",
+                                                               "enable_hashjoin",
+                                                               "enable_indexonlyscan",
+                                                               "enable_indexscan",
+                                                               "enable_material",
+                                                               "enable_mergejoin",
+                                                               "enable_nestloop",
+                                                               "enable_seqscan",
+                                                               "dsql.enable_batched_nestloop",
+                                                               "disable_sync_create_index",
+                                                               "role"};
+    if (std::find(accepted.begin(), accepted.end(), lower(name)) == accepted.end()) {
+        judging.refuse("parameter",
+                       not_supported,
+                       fmt::format("setting configuration parameter \"{}\" not supported", name),
+                       location);
+    }
+}
+
+Judged judge_next(std::string_view sql,
+                  std::size_t& from,
+                  const Rules& rules,
+                  const Tables* tables) {
+    Judged out;
+    StatementTokens statement = next_statement(sql, from);
+    out.offset = from;
+    from = statement.next;
+    if (statement.tokens.empty()) {
+        return out;
+    }
+    out.offset = statement.tokens.front().begin;
+    out.text = sql.substr(out.offset, statement.tokens.back().end - out.offset);
+    for (Token& token : statement.tokens) {
+        token.begin -= out.offset;
+        token.end -= out.offset;
+        out.has_parameters = out.has_parameters || token.kind == Token::Kind::parameter;
+    }
+    const Judging judging{.out = out, .tokens = statement.tokens, .rules = rules, .tables = tables};
+    if (judge_iam(judging)) {
+        out.kind = Kind::ddl;
+    } else if (out.text.find('\0') != std::string::npos) {
+        out.kind = Kind::unparsed;
+        out.syntax_error = "invalid byte in the text: 0x00";
+    } else if (prepare_text(judging)) {
+        parse_and_judge(judging, out.text);
+    }
+    if (out.refusal) {
+        out.refusal->offset += out.offset;
+    }
+    out.syntax_offset += out.offset;
+    return out;
+}
+
+std::vector<Judged> judge(std::string_view sql, const Rules& rules, const Tables* tables) {
+    std::vector<Judged> statements;
+    for (std::size_t at = 0; at < sql.size();) {
+        Judged next = judge_next(sql, at, rules, tables);
+        if (next.kind != Kind::empty) {
+            statements.push_back(std::move(next));
+        }
+    }
+    if (statements.empty()) {
+        statements.emplace_back();
+    }
+    return statements;
+}
+
+}  // namespace holdfast::dsql
