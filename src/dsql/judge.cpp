@@ -13,9 +13,6 @@
 namespace holdfast::dsql {
 namespace {
 
-// Above this a tree of constants is thinned out while it is read, to keep its size in bounds.
-constexpr std::size_t plain_tokens_max = 100'000;
-
 std::string lower(std::string_view text) {
     std::string result(text);
     for (char& c : result) {
@@ -269,20 +266,6 @@ void judge_tree(const Judging& judging, std::string_view name, const Json& node)
     }
 }
 
-// Reads the tree; constants are dropped from very large ones, which nobody looks at in a list of
-// ten thousand rows.
-Json read_tree(const char* text, bool thin) {
-    if (!thin) {
-        return Json::parse(text, nullptr, false);
-    }
-    return Json::parse(
-        text,
-        [](int /*depth*/, Json::parse_event_t event, const Json& value) {
-            return event != Json::parse_event_t::object_end || !value.contains("A_Const");
-        },
-        false);
-}
-
 // Bytes into the text for the parser's count of characters, which begins with 1.
 std::size_t place_of_character(std::string_view text, int position) {
     std::size_t at = 0;
@@ -326,7 +309,7 @@ void parse_and_judge(const Judging& judging, const std::string& text) {
         keep_syntax_error(judging, *result.error);
         return;
     }
-    const Json tree = read_tree(result.parse_tree, judging.tokens.size() > plain_tokens_max);
+    const Json tree = Json::parse(result.parse_tree, nullptr, false);
     if (tree.is_discarded()) {
         if (const std::string ascii = without_high_bytes(text); ascii != text) {
             parse_and_judge(judging, ascii);
