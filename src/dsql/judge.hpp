@@ -95,6 +95,7 @@ struct Judged {
     std::optional<TableName> target;  // The one it writes or changes.
     bool async = false;               // CREATE INDEX ASYNC, ALTER TABLE ASYNC.
     bool returning = false;
+    bool on_conflict = false;
     bool writes_by_cte = false;
     bool calls_volatile =
         false;  // nextval, gen_random_uuid, random, clock_timestamp, ...: not the same twice.

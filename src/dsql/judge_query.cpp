@@ -437,6 +437,7 @@ void judge_change(const Judging& judging, std::string_view name, const Json& nod
     const Json& relation = field(node, "relation");
     out.target = table_name(relation);
     out.returning = node.contains("returningList");
+    out.on_conflict = node.contains("onConflictClause");
     if (name == "InsertStmt") {
         const Json& values = field(field(field(node, "selectStmt"), "SelectStmt"), "valuesLists");
         if (!node.contains("selectStmt")) {

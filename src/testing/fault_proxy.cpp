@@ -14,17 +14,21 @@
 #include <utility>
 #include <vector>
 
-#include "unique_fd.hpp"
-#include "wire.hpp"
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #include <holdfast/base/error.hpp>
+#include <holdfast/base/unique_fd.hpp>
+#include <holdfast/dsql/wire.hpp>
 #include <holdfast/testing/temp_dir.hpp>
 
 namespace holdfast::test {
+
+using dsql::Message;
+using dsql::MessageStream;
+using dsql::Opening;
 
 namespace {
 
@@ -62,7 +66,7 @@ constexpr std::size_t most_waiting_bytes = 1U << 20U;  // Per way; then the send
 // Asks the server for an answer to everything that was sent.
 [[nodiscard]] bool is_sync(const Message& message) noexcept {
     return message.type == 'S' || message.type == 'Q' ||
-           (message.type == '\0' && message.code != cancel_request);
+           (message.type == '\0' && message.code != dsql::cancel_request);
 }
 
 // One direction of a connection.
@@ -235,7 +239,7 @@ private:
             if (!message) {
                 return;
             }
-            if (message->code == ssl_request || message->code == gss_request) {
+            if (message->code == dsql::ssl_request || message->code == dsql::gss_request) {
                 link.down.waiting += 'N';  // As the server would say: not here.
                 continue;
             }

@@ -11,8 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "unique_fd.hpp"
 #include <sys/types.h>
+
+#include <holdfast/base/unique_fd.hpp>
 
 namespace holdfast::test {
 

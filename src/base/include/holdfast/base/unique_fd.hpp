@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 
-namespace holdfast::test {
+namespace holdfast {
 
 class UniqueFd {
 public:
@@ -29,4 +29,4 @@ private:
     int fd_ = -1;
 };
 
-}  // namespace holdfast::test
+}  // namespace holdfast

@@ -1,4 +1,4 @@
-#include "wire.hpp"
+#include <holdfast/dsql/wire.hpp>
 
 #include <string>
 
@@ -7,7 +7,7 @@
 #include <holdfast/base/error.hpp>
 #include <holdfast/testing/check.hpp>
 
-namespace holdfast::test {
+namespace holdfast::dsql {
 
 namespace {
 
@@ -55,13 +55,13 @@ TEST(MessageStream, AClientMayAskForEncryptionBeforeItsStartupPacket) {
 TEST(MessageStream, RefusesALengthThatCannotBe) {
     MessageStream stream(Opening::typed);
     stream.append(std::string("Q\0\0\0\3", 5));
-    EXPECT_EQ(code_of([&] { (void)stream.next(); }), Code::internal);
+    EXPECT_EQ(test::code_of([&] { (void)stream.next(); }), Code::internal);
 
     MessageStream huge(Opening::typed);
     huge.append("Q\x7f\x7f\x7f\x7f");
-    EXPECT_EQ(code_of([&] { (void)huge.next(); }), Code::internal);
+    EXPECT_EQ(test::code_of([&] { (void)huge.next(); }), Code::internal);
 }
 
 }  // namespace
 
-}  // namespace holdfast::test
+}  // namespace holdfast::dsql

@@ -1,0 +1,212 @@
+#include "backend.hpp"
+
+#include <array>
+#include <charconv>
+
+#include <fmt/core.h>
+#include <libpq-fe.h>
+
+#include <holdfast/sql/error.hpp>
+
+namespace holdfast::dsql {
+
+namespace {
+
+constexpr std::chrono::milliseconds patience{5};
+constexpr std::size_t portion = std::size_t{64} << 10U;
+
+[[noreturn]] void gone() {
+    throw sql::ConnectionLost(Outcome::unknown, "the PostgreSQL below the gateway is gone");
+}
+
+constexpr std::array reported{"server_encoding",
+                              "client_encoding",
+                              "application_name",
+                              "is_superuser",
+                              "session_authorization",
+                              "DateStyle",
+                              "IntervalStyle",
+                              "TimeZone",
+                              "integer_datetimes",
+                              "standard_conforming_strings",
+                              "in_hot_standby",
+                              "default_transaction_read_only"};
+
+std::string doubled(std::string_view text, char quote) {
+    std::string result(1, quote);
+    for (const char c : text) {
+        result += c;
+        if (c == quote) {
+            result += c;
+        }
+    }
+    return result + quote;
+}
+
+}  // namespace
+
+std::int64_t Answer::rows() const {
+    if (completion.size() < 6 || completion[0] != 'C') {
+        return 0;
+    }
+    const std::string_view tag = std::string_view(completion).substr(5, completion.size() - 6);
+    const std::string_view last = tag.substr(tag.rfind(' ') + 1);
+    std::int64_t rows = 0;
+    std::from_chars(last.data(), last.data() + last.size(), rows);
+    return rows;
+}
+
+void Backend::Close::operator()(PGconn* connection) const noexcept {
+    PQfinish(connection);
+}
+
+Backend::Backend(const std::string& upstream, const Params& params) {
+    std::vector<const char*> names{"dbname"};
+    std::vector<const char*> values{upstream.c_str()};
+    for (const auto& [name, value] : params) {
+        names.push_back(name.c_str());
+        values.push_back(value.c_str());
+    }
+    names.push_back(nullptr);
+    values.push_back(nullptr);
+    connection_.reset(PQconnectdbParams(names.data(), values.data(), 1));
+    if (PQstatus(connection_.get()) != CONNECTION_OK) {
+        const char* code = PQerrorMessage(connection_.get());
+        throw sql::ConnectionLost(
+            Outcome::not_applied,
+            fmt::format("the PostgreSQL below the gateway cannot be reached: {}", code));
+    }
+    pid_ = PQbackendPID(connection_.get());
+    channel_ = Channel(PQsocket(connection_.get()));
+    channel_.secure(static_cast<SSL*>(PQgetssl(connection_.get())));
+}
+
+Backend::~Backend() = default;
+
+std::vector<std::pair<std::string, std::string>> Backend::parameters() const {
+    std::vector<std::pair<std::string, std::string>> found;
+    for (const char* name : reported) {
+        if (const char* value = PQparameterStatus(connection_.get(), name); value != nullptr) {
+            found.emplace_back(name, value);
+        }
+    }
+    return found;
+}
+
+void Backend::send(std::string_view bytes) {
+    if (!channel_.write(bytes)) {
+        gone();
+    }
+}
+
+Message Backend::next(const std::function<void()>& waiting) {
+    while (true) {
+        if (const auto message = stream_.next()) {
+            return *message;
+        }
+        while (waiting && !channel_.readable(patience)) {
+            waiting();
+        }
+        std::array<char, portion> bytes;  // NOLINT(*-member-init): filled by the read.
+        const std::size_t size = channel_.read(bytes);
+        if (size == 0) {
+            gone();
+        }
+        stream_.append({bytes.data(), size});
+    }
+}
+
+Answer Backend::exchange(std::string_view bytes,
+                         const std::function<void(const Message&)>& each,
+                         const std::function<void()>& waiting) {
+    send(bytes);
+    Answer answer;
+    while (true) {
+        const Message message = next(waiting);
+        switch (message.type) {
+            case 'Z':
+                answer.status = message.body.empty() ? 'I' : message.body[0];
+                return answer;
+            case 'E':
+                answer.error = message.body;
+                break;
+            case 'C':
+            case 'I':
+            case 's':
+                answer.completion = message.bytes;
+                break;
+            default:
+                if (each) {
+                    each(message);
+                }
+        }
+    }
+}
+
+Answer Backend::run(std::initializer_list<std::string_view> statements) {
+    return exchange(steps_of(statements), {});
+}
+
+std::vector<std::vector<std::optional<std::string>>> Backend::query(std::string_view sql) {
+    std::vector<std::vector<std::optional<std::string>>> rows;
+    const Answer answer = exchange(steps_of({sql}), [&rows](const Message& message) {
+        if (message.type != 'D') {
+            return;
+        }
+        BodyReader body(message.body);
+        auto& row = rows.emplace_back(static_cast<std::size_t>(body.int16()));
+        for (auto& cell : row) {
+            if (const std::int32_t size = body.int32(); size >= 0) {
+                cell = body.bytes(static_cast<std::size_t>(size));
+            }
+        }
+    });
+    must(answer);
+    return rows;
+}
+
+void Backend::script(std::string_view sql) {
+    std::string bytes;
+    append_message(bytes, 'Q', BodyWriter().text(sql).body());
+    must(exchange(bytes, {}));
+}
+
+void must(const Answer& answer) {
+    if (!answer.ok()) {
+        const ServerError error = answer.what();
+        throw sql::DatabaseError(
+            sql::SqlState(error.code), Outcome::not_applied, std::string(error.message));
+    }
+}
+
+void append_close_own(std::string& bytes) {
+    append_message(bytes, 'C', BodyWriter().bytes("P").text(own_name).body());
+    append_message(bytes, 'C', BodyWriter().bytes("S").text(own_name).body());
+}
+
+std::string steps_of(std::initializer_list<std::string_view> statements) {
+    std::string bytes;
+    for (const std::string_view sql : statements) {
+        append_close_own(bytes);
+        append_message(bytes, 'P', BodyWriter().text(own_name).text(sql).int16(0).body());
+        append_message(
+            bytes,
+            'B',
+            BodyWriter().text(own_name).text(own_name).int16(0).int16(0).int16(0).body());
+        append_message(bytes, 'E', BodyWriter().text(own_name).int32(0).body());
+    }
+    append_message(bytes, 'S', {});
+    return bytes;
+}
+
+std::string quoted_name(std::string_view name) {
+    return doubled(name, '"');
+}
+
+std::string quoted_text(std::string_view text) {
+    // A backslash means nothing in an ordinary literal: the gateway keeps
+    // standard_conforming_strings on, and clients cannot turn it off.
+    return doubled(text, '\'');
+}
+
+}  // namespace holdfast::dsql

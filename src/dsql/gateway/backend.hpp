@@ -1,0 +1,95 @@
+// One connection to the PostgreSQL below. libpq logs in; after that we speak the protocol
+// ourselves, because a message that only passes through must not be taken apart and put together
+// again.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "channel.hpp"
+#include "trouble.hpp"
+
+#include <holdfast/dsql/wire.hpp>
+
+typedef struct pg_conn PGconn;  // NOLINT(modernize-use-using): as libpq declares it.
+
+namespace holdfast::dsql {
+
+// What came back for one or more messages up to a Sync, or for one Query.
+struct Answer {
+    std::string error;       // The body of the ErrorResponse; empty if all went well.
+    std::string completion;  // The last message that ended a statement, whole: C, I or s.
+    char status = 'I';       // Of the transaction: I idle, T open, E failed.
+
+    [[nodiscard]] bool ok() const noexcept { return error.empty(); }
+    [[nodiscard]] ServerError what() const { return ServerError::read(error); }
+    // "UPDATE 3": the number; zero if there is none.
+    [[nodiscard]] std::int64_t rows() const;
+};
+
+// Throws sql::ConnectionLost when the server below is gone; nothing can be said to the client then.
+class Backend {
+public:
+    using Params = std::map<std::string, std::string, std::less<>>;
+
+    Backend(const std::string& upstream, const Params& params);
+    ~Backend();
+    Backend(const Backend&) = delete;
+    Backend& operator=(const Backend&) = delete;
+
+    [[nodiscard]] int pid() const noexcept { return pid_; }
+    // What a server tells of itself at the start.
+    [[nodiscard]] std::vector<std::pair<std::string, std::string>> parameters() const;
+
+    // Sends what ends in a Sync or is a Query, and hands each message of the answer to `each`,
+    // except errors, the end of a statement and the final ReadyForQuery. Calls `waiting` whenever
+    // nothing has come for a while.
+    Answer exchange(std::string_view bytes,
+                    const std::function<void(const Message&)>& each,
+                    const std::function<void()>& waiting = {});
+    // Steps of our own, one statement each, without rows. The first that fails is the last.
+    Answer run(std::initializer_list<std::string_view> statements);
+    // The cells of a query's rows; throws what went wrong.
+    [[nodiscard]] std::vector<std::vector<std::optional<std::string>>> query(std::string_view sql);
+    // Any number of statements; throws what went wrong. Forgets the client's unnamed statement.
+    void script(std::string_view sql);
+
+    // For conversations that are no question and answer: COPY.
+    void send(std::string_view bytes);
+    [[nodiscard]] Message next(const std::function<void()>& waiting = {});
+
+private:
+    struct Close {
+        void operator()(PGconn* connection) const noexcept;
+    };
+    std::unique_ptr<PGconn, Close> connection_;
+    int pid_ = 0;
+    Channel channel_{-1};
+    MessageStream stream_{Opening::typed};
+};
+
+// Of the statement and the portal that the gateway uses for itself.
+inline constexpr std::string_view own_name = "_holdfast_gateway";
+
+// For steps that cannot fail: throws what went wrong nevertheless.
+void must(const Answer& answer);
+
+// Forgets what the last use of that name has left, even in a failed transaction.
+void append_close_own(std::string& bytes);
+
+// What runs one statement of our own, up to its Sync. A Query would do it too, but would forget the
+// client's unnamed statement.
+[[nodiscard]] std::string steps_of(std::initializer_list<std::string_view> statements);
+
+// A name, or a text, as SQL.
+[[nodiscard]] std::string quoted_name(std::string_view name);
+[[nodiscard]] std::string quoted_text(std::string_view text);
+
+}  // namespace holdfast::dsql

@@ -1,0 +1,39 @@
+// Bytes to and from a socket, in the clear or through TLS.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+typedef struct ssl_st SSL;  // NOLINT(modernize-use-using): as OpenSSL declares it.
+
+namespace holdfast::dsql {
+
+// Whoever reads or writes waits here and nowhere else. Borrows its socket, which must not block.
+class Channel {
+public:
+    explicit Channel(int fd) noexcept : fd_(fd) {}
+
+    // From here on everything goes through TLS.
+    void secure(SSL* ssl) noexcept { ssl_ = ssl; }
+    [[nodiscard]] bool secured() const noexcept { return ssl_ != nullptr; }
+
+    // Waits for bytes; zero at the end of the stream, also of a broken one.
+    [[nodiscard]] std::size_t read(std::span<char> into);
+    // False if the other side is gone.
+    [[nodiscard]] bool write(std::string_view bytes);
+    // True if read() would not wait; looks again until then.
+    [[nodiscard]] bool readable(std::chrono::milliseconds within) const;
+    // As a server; false if the client does not speak TLS as we do.
+    [[nodiscard]] bool accept_tls(std::chrono::milliseconds within);
+
+private:
+    [[nodiscard]] bool wait(short events, int timeout_ms) const;
+    [[nodiscard]] bool wait_for_tls(int result) const;
+
+    int fd_;
+    SSL* ssl_ = nullptr;
+};
+
+}  // namespace holdfast::dsql

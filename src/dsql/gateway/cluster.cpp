@@ -1,0 +1,321 @@
+#include "cluster.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <deque>
+
+#include "system_schema.hpp"
+#include <fmt/core.h>
+
+#include <holdfast/sql/error.hpp>
+
+namespace holdfast::dsql {
+
+namespace {
+
+constexpr std::size_t judgements_kept = 10'000;
+
+std::string full_name(const TableName& name) {
+    return fmt::format(
+        "{}.{}", quoted_name(name.schema.empty() ? "public" : name.schema), quoted_name(name.name));
+}
+
+// A serialised snapshot for everything, and no surprise from the server's own settings.
+constexpr std::string_view settings =
+    R"(-c default_transaction_isolation=repeatable\ read -c timezone=UTC)"
+    R"( -c standard_conforming_strings=on -c statement_timeout=0 -c lock_timeout=0)"
+    R"( -c idle_in_transaction_session_timeout=0 -c client_min_messages=notice)";
+
+constexpr std::string_view version_number = "160015";
+
+std::string lower(std::string_view text) {
+    std::string result(text);
+    std::transform(result.begin(), result.end(), result.begin(), [](unsigned char c) {
+        return static_cast<char>(std::tolower(c));
+    });
+    return result;
+}
+
+// What the PostgreSQL below must be asked instead, where its own answer would be another.
+void stand_in(Judged& statement) {
+    if (!statement.role.empty()) {
+        statement.text =
+            statement.iam_revoke
+                ? fmt::format("SELECT holdfast_gateway.iam_revoke({}, {})",
+                              quoted_text(statement.arn),
+                              quoted_text(statement.role))
+                : fmt::format("SELECT holdfast_gateway.iam_grant({}, {}, session_user)",
+                              quoted_text(statement.arn),
+                              quoted_text(statement.role));
+    } else if (statement.kind == Kind::show && statement.parameter == "server_version") {
+        statement.text = fmt::format("SELECT '{}' AS server_version", reported_version);
+    } else if (statement.kind == Kind::show && statement.parameter == "server_version_num") {
+        statement.text = fmt::format("SELECT '{}' AS server_version_num", version_number);
+    } else if (statement.kind == Kind::read && lower(statement.text) == "select version()") {
+        statement.text = "SELECT 'PostgreSQL 16' AS version";
+    }
+}
+
+class KnownTables final : public Tables {
+public:
+    explicit KnownTables(Cluster& cluster) : cluster_(cluster) {}
+
+    [[nodiscard]] const TableFacts* find(const TableName& name) const override {
+        auto found = cluster_.traits(name);
+        return found ? &kept_.emplace_back(std::move(found->facts)) : nullptr;
+    }
+
+private:
+    Cluster& cluster_;
+    mutable std::deque<TableFacts> kept_;  // Grows without moving what was handed out.
+};
+
+}  // namespace
+
+Doorman::Doorman(const GatewayLimits& limits, const Clock& clock)
+    : limits_(limits),
+      clock_(clock),
+      tokens_(limits.openings_burst),
+      refilled_(clock.steady_now()) {}
+
+std::optional<Trouble> Doorman::enter() {
+    const std::lock_guard lock(mutex_);
+    const Steady now = clock_.steady_now();
+    const std::chrono::duration<double> passed = now - refilled_;
+    refilled_ = now;
+    tokens_ =
+        std::min(limits_.openings_burst, tokens_ + passed.count() * limits_.openings_per_second);
+    if (tokens_ < 1) {
+        return Trouble{.code = "53400",
+                       .message = "Unable to accept connection, rate exceeded.",
+                       .fatal = true};
+    }
+    tokens_ -= 1;
+    if (inside_ >= limits_.connections) {
+        return Trouble{.code = "53300",
+                       .message = "Unable to accept connection, too many open connections.",
+                       .fatal = true};
+    }
+    ++inside_;
+    return std::nullopt;
+}
+
+void Doorman::leave() {
+    const std::lock_guard lock(mutex_);
+    --inside_;
+}
+
+Cluster::Cluster(const GatewayOptions& options,
+                 const Clock& clock,
+                 std::string id,
+                 std::string database)
+    : options_(options),
+      clock_(clock),
+      id_(std::move(id)),
+      database_(std::move(database)),
+      doorman_(options.limits, clock),
+      control_(connect({})) {
+    if (database_.empty()) {
+        database_ = *ask("SELECT current_database()").at(0).at(0);
+    }
+    std::string script(database_script());
+    constexpr std::string_view hole = ":database";
+    script.replace(script.find(hole), hole.size(), quoted_name(database_));
+    control_->script(server_script());
+    control_->script(script);
+}
+
+std::unique_ptr<Backend> Cluster::connect(std::string_view user) const {
+    Backend::Params params{{"options", std::string(settings)}, {"client_encoding", "UTF8"}};
+    if (!database_.empty()) {
+        params.emplace("dbname", database_);
+    }
+    auto backend = std::make_unique<Backend>(options_.upstream, params);
+    if (!user.empty()) {
+        // The login stays the gateway's: the PostgreSQL below need not know the user's password.
+        (void)backend->query(fmt::format("SET SESSION AUTHORIZATION {}", quoted_name(user)));
+    }
+    return backend;
+}
+
+std::vector<std::vector<std::optional<std::string>>> Cluster::ask(const std::string& sql) {
+    const std::lock_guard lock(control_mutex_);
+    return control_->query(sql);
+}
+
+bool Cluster::has_role(std::string_view role) {
+    return !ask(fmt::format("SELECT 1 FROM pg_roles WHERE rolcanlogin AND rolname = {}",
+                            quoted_text(role)))
+                .empty();
+}
+
+bool Cluster::granted(std::string_view role, std::string_view arn) {
+    return !ask(fmt::format(
+                    "SELECT 1 FROM holdfast_gateway.iam_grants WHERE role = {} AND arn = {}",
+                    quoted_text(role),
+                    quoted_text(arn)))
+                .empty();
+}
+
+std::optional<TableTraits> Cluster::traits(const TableName& name) {
+    const std::string key = full_name(name);
+    {
+        const std::lock_guard lock(catalogue_mutex_);
+        if (const auto found = traits_.find(key); found != traits_.end()) {
+            return found->second;
+        }
+    }
+    const auto columns = ask(fmt::format(
+        "SELECT a.attname, format_type(a.atttypid, NULL),"
+        " coalesce((SELECT array_position(i.indkey::int2[], a.attnum) FROM pg_index i"
+        "  WHERE i.indrelid = a.attrelid AND i.indisprimary), -1),"
+        " a.attidentity <> '' OR coalesce((SELECT bool_or(p.provolatile = 'v') FROM pg_attrdef d"
+        "  JOIN pg_depend x ON x.classid = 'pg_attrdef'::regclass AND x.objid = d.oid"
+        "   AND x.refclassid = 'pg_proc'::regclass JOIN pg_proc p ON p.oid = x.refobjid"
+        "  WHERE d.adrelid = a.attrelid AND d.adnum = a.attnum), false)"
+        " OR coalesce((SELECT pg_get_expr(d.adbin, d.adrelid) ~"
+        "  'nextval|random|clock_timestamp|timeofday|txid|uuid' FROM pg_attrdef d"
+        "  WHERE d.adrelid = a.attrelid AND d.adnum = a.attnum), false),"
+        " EXISTS (SELECT FROM pg_constraint f WHERE f.confrelid = a.attrelid"
+        "  AND (f.confdeltype IN ('c','n','d') OR f.confupdtype IN ('c','n','d')))"
+        " FROM pg_attribute a WHERE a.attrelid = to_regclass({}) AND a.attnum > 0"
+        " AND NOT a.attisdropped ORDER BY 3, a.attnum",
+        quoted_text(key)));
+    if (columns.empty()) {
+        return std::nullopt;
+    }
+    TableTraits traits;
+    for (const auto& row : columns) {
+        traits.facts.columns.push_back({*row[0], *row[1]});
+        if (*row[2] != "-1") {
+            traits.facts.key.push_back(*row[0]);
+        }
+        traits.volatile_defaults = traits.volatile_defaults || *row[3] == "t";
+        traits.cascades = traits.cascades || *row[4] == "t";
+    }
+    const std::lock_guard lock(catalogue_mutex_);
+    traits_[key] = traits;
+    return traits;
+}
+
+std::shared_ptr<const Script> Cluster::judged(std::string_view sql, const Rules& rules) {
+    std::string key = fmt::format("{}{}", rules.sync_create_index ? 's' : ' ', sql);
+    std::uint64_t version = 0;
+    {
+        const std::lock_guard lock(catalogue_mutex_);
+        if (const auto found = judged_.find(key); found != judged_.end()) {
+            return found->second;
+        }
+        version = version_;
+    }
+    const KnownTables tables(*this);
+    Script judgement = judge(sql, rules, &tables);
+    std::for_each(judgement.begin(), judgement.end(), stand_in);
+    auto script = std::make_shared<const Script>(std::move(judgement));
+    const std::lock_guard lock(catalogue_mutex_);
+    if (judged_.size() >= judgements_kept) {
+        judged_.clear();
+    }
+    if (version == version_) {
+        judged_.emplace(std::move(key), script);
+    }
+    return script;
+}
+
+std::uint64_t Cluster::version() {
+    const std::lock_guard lock(catalogue_mutex_);
+    return version_;
+}
+
+void Cluster::schema_changed(const std::vector<TableName>& tables) {
+    const std::lock_guard lock(catalogue_mutex_);
+    ++version_;
+    for (const TableName& table : tables) {
+        changed_[full_name(table)] = version_;
+    }
+    traits_.clear();
+    judged_.clear();
+}
+
+bool Cluster::changed_since(std::uint64_t version, const std::vector<TableName>& tables) {
+    if (options_.schema_conflicts == SchemaConflicts::off) {
+        return false;
+    }
+    const std::lock_guard lock(catalogue_mutex_);
+    if (version >= version_) {
+        return false;
+    }
+    if (options_.schema_conflicts == SchemaConflicts::any_table) {
+        return !tables.empty();
+    }
+    return std::any_of(tables.begin(), tables.end(), [&](const TableName& table) {
+        const auto found = changed_.find(full_name(table));
+        return found != changed_.end() && found->second > version;
+    });
+}
+
+void Cluster::enter(int pid, const std::shared_ptr<Executor>& executor) {
+    const std::lock_guard lock(executors_mutex_);
+    executors_[pid] = executor;
+}
+
+void Cluster::leave(int pid) {
+    const std::lock_guard lock(executors_mutex_);
+    executors_.erase(pid);
+}
+
+std::shared_ptr<Executor> Cluster::find(int pid) {
+    const std::lock_guard lock(executors_mutex_);
+    const auto found = executors_.find(pid);
+    return found == executors_.end() ? nullptr : found->second.lock();
+}
+
+std::vector<int> Cluster::blockers_of(int pid) {
+    std::vector<int> pids;
+    for (const auto& row : ask(fmt::format("SELECT DISTINCT unnest(pg_blocking_pids({}))", pid))) {
+        int found = 0;
+        std::from_chars(row[0]->data(), row[0]->data() + row[0]->size(), found);
+        pids.push_back(found);
+    }
+    return pids;
+}
+
+void Cluster::cancel(int pid) {
+    (void)ask(fmt::format("SELECT pg_cancel_backend({})", pid));
+}
+
+std::optional<GatewayFault> Cluster::fault_at(FaultPoint point) {
+    const std::lock_guard lock(faults_mutex_);
+    std::optional<GatewayFault> fault;
+    for (ArmedRule& armed : rules_) {
+        if (armed.rule.point != point) {
+            continue;
+        }
+        ++armed.seen;
+        if (armed.seen >= armed.rule.nth && armed.seen < armed.rule.nth + armed.rule.times) {
+            fault = armed.rule.fault;
+        }
+    }
+    std::erase_if(rules_, [](const ArmedRule& armed) {
+        return armed.seen >= armed.rule.nth + armed.rule.times - 1;
+    });
+    return fault;
+}
+
+bool Cluster::has_faults() {
+    const std::lock_guard lock(faults_mutex_);
+    return !rules_.empty();
+}
+
+void Cluster::arm(const FaultRule& rule) {
+    const std::lock_guard lock(faults_mutex_);
+    rules_.push_back({rule});
+}
+
+void Cluster::disarm() {
+    const std::lock_guard lock(faults_mutex_);
+    rules_.clear();
+}
+
+}  // namespace holdfast::dsql

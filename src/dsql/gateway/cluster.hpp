@@ -1,0 +1,141 @@
+// What all connections to one cluster share.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "../judge.hpp"
+#include "backend.hpp"
+
+#include <holdfast/dsql/gateway.hpp>
+
+namespace holdfast::dsql {
+
+class Executor;
+
+using Script = std::vector<Judged>;
+
+// What the gateway says it is.
+inline constexpr std::string_view reported_version = "16.15";
+
+// What the gateway must know of a table besides what the judge asks for.
+struct TableTraits {
+    TableFacts facts;
+    bool volatile_defaults = false;  // An insert would not give the same row twice.
+    bool cascades = false;           // A change here may change rows elsewhere.
+};
+
+// The rate at which connections may be opened, and how many there may be.
+class Doorman {
+public:
+    Doorman(const GatewayLimits& limits, const Clock& clock);
+
+    // What to say to the one who knocks; empty lets it in, until `leave`.
+    [[nodiscard]] std::optional<Trouble> enter();
+    void leave();
+
+private:
+    const GatewayLimits& limits_;
+    const Clock& clock_;
+    std::mutex mutex_;
+    int inside_ = 0;
+    double tokens_;
+    Steady refilled_;
+};
+
+// Safe to share between threads.
+class Cluster {
+public:
+    // Prepares the database: schema sys, the role admin.
+    Cluster(const GatewayOptions& options,
+            const Clock& clock,
+            std::string id,
+            std::string database);
+
+    [[nodiscard]] const GatewayOptions& options() const noexcept { return options_; }
+    [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
+    [[nodiscard]] const std::string& id() const noexcept { return id_; }
+    [[nodiscard]] Doorman& doorman() noexcept { return doorman_; }
+    // A new connection to the cluster's database, as this user.
+    [[nodiscard]] std::unique_ptr<Backend> connect(std::string_view user) const;
+    [[nodiscard]] bool has_role(std::string_view role);
+    // Whether a role may be used by this identity.
+    [[nodiscard]] bool granted(std::string_view role, std::string_view arn);
+
+    // Around every statement that writes or locks, every replay, and every commit until its flush:
+    // so whoever else holds a row lock is idle, and can be moved aside.
+    [[nodiscard]] std::mutex& writing() noexcept { return writing_; }
+
+    // The judgement of a text, which is made once.
+    [[nodiscard]] std::shared_ptr<const Script> judged(std::string_view sql, const Rules& rules);
+    [[nodiscard]] std::optional<TableTraits> traits(const TableName& name);
+
+    // The catalogue's version, raised by every committed change of the schema.
+    [[nodiscard]] std::uint64_t version();
+    void schema_changed(const std::vector<TableName>& tables);
+    // True if one of the tables has changed after that version.
+    [[nodiscard]] bool changed_since(std::uint64_t version, const std::vector<TableName>& tables);
+
+    void enter(int pid, const std::shared_ptr<Executor>& executor);
+    void leave(int pid);
+    [[nodiscard]] std::shared_ptr<Executor> find(int pid);
+    // The backends that keep this one waiting.
+    [[nodiscard]] std::vector<int> blockers_of(int pid);
+    void cancel(int pid);
+
+    // Counts one more event at this point; the fault if a rule says so.
+    [[nodiscard]] std::optional<GatewayFault> fault_at(FaultPoint point);
+    [[nodiscard]] bool has_faults();
+    void arm(const FaultRule& rule);
+    void disarm();
+
+    struct Counters {
+        std::atomic<std::int64_t> opened = 0;
+        std::atomic<std::int64_t> open = 0;
+        std::atomic<std::int64_t> commits = 0;
+        std::atomic<std::int64_t> conflicts = 0;
+        std::atomic<std::int64_t> detached = 0;
+        std::atomic<std::int64_t> replayed = 0;
+    } counters;
+
+private:
+    struct ArmedRule {
+        FaultRule rule;
+        int seen = 0;
+    };
+
+    [[nodiscard]] std::vector<std::vector<std::optional<std::string>>> ask(const std::string& sql);
+
+    const GatewayOptions& options_;
+    const Clock& clock_;
+    std::string id_;
+    std::string database_;
+    Doorman doorman_;
+    std::mutex writing_;
+
+    std::mutex control_mutex_;
+    std::unique_ptr<Backend> control_;
+
+    std::mutex catalogue_mutex_;
+    std::uint64_t version_ = 1;
+    std::map<std::string, std::uint64_t, std::less<>> changed_;
+    std::map<std::string, TableTraits, std::less<>> traits_;
+    std::unordered_map<std::string, std::shared_ptr<const Script>> judged_;
+
+    std::mutex executors_mutex_;
+    std::unordered_map<int, std::weak_ptr<Executor>> executors_;
+
+    std::mutex faults_mutex_;
+    std::vector<ArmedRule> rules_;
+};
+
+}  // namespace holdfast::dsql

@@ -1,0 +1,114 @@
+// What a client and the gateway say to each other once the client is let in.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "channel.hpp"
+#include "cluster.hpp"
+#include "executor.hpp"
+
+#include <holdfast/dsql/wire.hpp>
+
+namespace holdfast::dsql {
+
+// The connection ends here and now, as a rule demands it.
+struct HangUp {};
+
+// What the gateway does itself: BEGIN, COMMIT, ROLLBACK.
+[[nodiscard]] constexpr bool is_control(Kind kind) noexcept {
+    return kind == Kind::begin || kind == Kind::commit || kind == Kind::rollback;
+}
+
+class Conversation {
+public:
+    Conversation(Cluster& cluster,
+                 Channel& channel,
+                 MessageStream& stream,
+                 std::shared_ptr<Executor> executor);
+
+    // Until the client leaves, or the connection is too old.
+    void run();
+
+private:
+    // A statement the client has prepared, or bound to arguments.
+    struct Prepared {
+        std::shared_ptr<const Script> script;
+        std::string types;
+
+        [[nodiscard]] const Judged* single() const {
+            return script->size() == 1 ? &script->front() : nullptr;
+        }
+    };
+    struct Portal {
+        Prepared statement;
+        std::string arguments;
+    };
+    struct Step {
+        char type;
+        std::string body;
+    };
+    using Hold = Executor::Hold;
+
+    [[nodiscard]] std::optional<Message> next();
+    [[nodiscard]] bool too_old() const;
+    void put(std::string_view bytes);
+    void put(const Ending& ending);
+    void ready();
+    void flush();
+
+    // Simple protocol.
+    void query(std::string_view text);
+    [[nodiscard]] bool run_script(Hold& hold, const std::shared_ptr<const Script>& script);
+    void run_alone(const Hold& hold, const Judged& statement);
+    [[nodiscard]] Ending run_statement(Hold& hold, const Call& call, std::string_view bytes);
+    [[nodiscard]] std::string collect_copy(Hold& hold, const Judged& statement);
+    [[nodiscard]] Ending copy_in(Hold& hold, const Call& call);
+
+    // Extended protocol.
+    void process(bool synced);
+    [[nodiscard]] bool may_run_alone();
+    void run_alone(const Hold& hold);
+    void take(Hold& hold, const Step& step);
+    void parse(Hold& hold, const Step& step);
+    void bind(Hold& hold, const Step& step);
+    void describe(Hold& hold, const Step& step);
+    void execute(Hold& hold, const Step& step);
+    void close(Hold& hold, const Step& step);
+    void flush_group(const Hold& hold);
+    void synchronise(Hold& hold);
+    void fail(const Ending& ending);
+    [[nodiscard]] Prepared prepared(std::string_view text, std::string_view types);
+    [[nodiscard]] const Prepared* find_statement(std::string_view name) const;
+    [[nodiscard]] const Portal* find_portal(std::string_view name) const;
+
+    // Both.
+    [[nodiscard]] bool can_run_alone(const Judged& statement);
+    [[nodiscard]] Ending control(Hold& hold, const Judged& statement);
+    [[nodiscard]] Ending commit(Hold& hold);
+    [[nodiscard]] Executor::Sink sink();
+    [[nodiscard]] Executor::Sink sink_without_rows();
+    [[nodiscard]] Rules rules() const;
+
+    Cluster& cluster_;
+    Channel& channel_;
+    MessageStream& stream_;
+    std::shared_ptr<Executor> executor_;
+    const Steady opened_;
+    bool sync_create_index_ = false;
+
+    std::string out_;
+    std::string held_;  // The end of a statement whose transaction is not yet sure.
+    std::vector<Step> steps_;
+    std::size_t steps_bytes_ = 0;
+    std::string group_;  // Steps that the server below has not seen yet.
+    bool skipping_ = false;
+    std::map<std::string, Prepared, std::less<>> statements_;
+    std::map<std::string, Portal, std::less<>> portals_;
+};
+
+}  // namespace holdfast::dsql

@@ -1,0 +1,390 @@
+#include <holdfast/dsql/gateway.hpp>
+
+#include <atomic>
+#include <csignal>
+#include <list>
+#include <mutex>
+#include <thread>
+
+#include "cluster.hpp"
+#include "conversation.hpp"
+#include "executor.hpp"
+#include "greeting.hpp"
+#include <arpa/inet.h>
+#include <fmt/core.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <holdfast/base/error.hpp>
+#include <holdfast/base/log.hpp>
+#include <holdfast/base/unique_fd.hpp>
+#include <holdfast/sql/error.hpp>
+
+namespace holdfast::dsql {
+
+namespace {
+
+struct ContextFree {
+    void operator()(SSL_CTX* context) const noexcept { SSL_CTX_free(context); }
+};
+using Context = std::unique_ptr<SSL_CTX, ContextFree>;
+
+[[noreturn]] void cannot(std::string what) {
+    throw Error(Code::unavailable, Outcome::not_applied, std::move(what));
+}
+
+Context tls_context(const GatewayOptions& options) {
+    Context context(SSL_CTX_new(TLS_server_method()));
+    SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
+    SSL_CTX_set_mode(context.get(),
+                     SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    if (SSL_CTX_use_certificate_chain_file(context.get(), options.certificate.c_str()) != 1 ||
+        SSL_CTX_use_PrivateKey_file(
+            context.get(), options.certificate_key.c_str(), SSL_FILETYPE_PEM) != 1) {
+        cannot(fmt::format("the certificate {} and its key {} cannot be used: {}",
+                           options.certificate.string(),
+                           options.certificate_key.string(),
+                           ERR_reason_error_string(ERR_get_error())));
+    }
+    return context;
+}
+
+UniqueFd listen_on(const std::string& host, int port) {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_PASSIVE;
+    addrinfo* found = nullptr;
+    if (::getaddrinfo(
+            host.empty() ? nullptr : host.c_str(), std::to_string(port).c_str(), &hints, &found) !=
+        0) {
+        cannot(fmt::format("'{}' is no address to listen on", host));
+    }
+    const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owned(found, &::freeaddrinfo);
+    UniqueFd fd(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    const int on = 1;
+    ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (::bind(fd.get(), found->ai_addr, found->ai_addrlen) != 0 ||
+        ::listen(fd.get(), SOMAXCONN) != 0) {
+        cannot(fmt::format("cannot listen on {}:{}; is it in use?", host, port));
+    }
+    return fd;
+}
+
+int port_of(int fd) {
+    sockaddr_storage address{};
+    socklen_t size = sizeof address;
+    ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+    return ntohs(address.ss_family == AF_INET6
+                     ? reinterpret_cast<const sockaddr_in6*>(&address)->sin6_port
+                     : reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
+}
+
+bool names_a_database(const std::string& upstream) {
+    // With an empty path libpq would take the user's name; so does our "no database".
+    const std::size_t authority = upstream.find("://");
+    if (authority == std::string::npos) {
+        return upstream.find("dbname") != std::string::npos;
+    }
+    const std::size_t path = upstream.find('/', authority + 3);
+    const std::size_t query = upstream.find('?', authority);
+    return path < query && path + 1 < std::min(query, upstream.size());
+}
+
+}  // namespace
+
+class Gateway::Listener {
+public:
+    explicit Listener(GatewayOptions options)
+        : options_(std::move(options)),
+          clock_(options_.clock != nullptr ? *options_.clock : system_clock()),
+          context_((::signal(SIGPIPE, SIG_IGN), tls_context(options_))),
+          one_database_(names_a_database(options_.upstream)),
+          early_abort_(options_.early_abort),
+          socket_(listen_on(options_.host, options_.port)),
+          wake_(::eventfd(0, EFD_CLOEXEC)),
+          port_(port_of(socket_.get())),
+          thread_([this] { listen(); }) {}
+
+    ~Listener() { stop(); }
+
+    [[nodiscard]] int port() const noexcept { return port_; }
+
+    [[nodiscard]] GatewayStats stats() {
+        GatewayStats stats;
+        const std::lock_guard lock(clusters_mutex_);
+        for (const auto& [id, cluster] : clusters_) {
+            stats.connections += cluster->counters.open;
+            stats.opened += cluster->counters.opened;
+            stats.commits += cluster->counters.commits;
+            stats.conflicts += cluster->counters.conflicts;
+            stats.detached += cluster->counters.detached;
+            stats.replayed += cluster->counters.replayed;
+        }
+        return stats;
+    }
+
+    void arm(const FaultRule& rule) {
+        const std::lock_guard lock(clusters_mutex_);
+        rules_.push_back(rule);
+        for (const auto& [id, cluster] : clusters_) {
+            if (rule.cluster.empty() || rule.cluster == id) {
+                cluster->arm(rule);
+            }
+        }
+    }
+
+    void disarm() {
+        const std::lock_guard lock(clusters_mutex_);
+        rules_.clear();
+        for (const auto& [id, cluster] : clusters_) {
+            cluster->disarm();
+        }
+    }
+
+    void set_early_abort(bool early) { early_abort_ = early; }
+
+    void hang_up(std::string_view cluster) {
+        const std::lock_guard lock(clients_mutex_);
+        for (Client& client : clients_) {
+            if (cluster.empty() || client.cluster == cluster) {
+                ::shutdown(client.fd.get(), SHUT_RDWR);
+            }
+        }
+    }
+
+    void stop() {
+        if (stopped_.exchange(true)) {
+            return;
+        }
+        const std::uint64_t one = 1;
+        (void)!::write(wake_.get(), &one, sizeof one);
+        thread_.join();
+        hang_up({});
+        std::list<Client> left;
+        {
+            const std::lock_guard lock(clients_mutex_);
+            left.swap(clients_);
+        }
+        left.clear();  // Joins their threads.
+    }
+
+private:
+    struct Client {
+        UniqueFd fd;
+        std::string cluster;
+        std::atomic<bool> ended = false;
+        std::jthread thread;
+    };
+
+    void listen() {
+        while (!stopped_) {
+            std::array<pollfd, 2> entries{pollfd{socket_.get(), POLLIN, 0},
+                                          pollfd{wake_.get(), POLLIN, 0}};
+            (void)::poll(entries.data(), entries.size(), -1);
+            const int fd = ::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+            if (fd < 0) {
+                continue;
+            }
+            const int on = 1;
+            ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+            const std::lock_guard lock(clients_mutex_);
+            std::erase_if(clients_, [](const Client& client) { return client.ended.load(); });
+            Client& client = clients_.emplace_back();
+            client.fd = UniqueFd(fd);
+            client.thread = std::jthread([this, &client] {
+                serve(client);
+                ::shutdown(client.fd.get(), SHUT_RDWR);
+                client.ended = true;
+            });
+        }
+    }
+
+    void serve(Client& client) noexcept {
+        Channel channel(client.fd.get());
+        Tls tls;
+        try {
+            converse(client, channel, tls);
+        } catch (const HangUp&) {
+            // As a rule wanted it.
+        } catch (const sql::DatabaseError& error) {
+            log("the server below has failed", error.what());
+            (void)channel.write(
+                Trouble{.code = "XX000", .message = error.what(), .fatal = true}.bytes());
+        } catch (const Error& error) {
+            const bool long_message = error.code() == Code::limit_exceeded;
+            (void)channel.write(
+                Trouble{.code = "08P01",
+                        .message = long_message ? "invalid message length" : error.what(),
+                        .fatal = true}
+                    .bytes());
+        } catch (const std::exception& error) {
+            log("a connection has failed", error.what());
+        }
+        if (tls) {
+            SSL_shutdown(tls.get());
+        }
+    }
+
+    void converse(Client& client, Channel& channel, Tls& tls) {
+        // Ours, the service's bound is of the message; the startup packet has no type.
+        MessageStream stream(Opening::untyped, options_.limits.message_bytes);
+        const auto startup = read_startup(channel, stream, client.fd.get(), context_.get(), tls);
+        if (!startup) {
+            return;
+        }
+        const auto say = [&channel](const Trouble& trouble) {
+            (void)channel.write(trouble.bytes());
+        };
+        if (!tls) {
+            return say({.code = "08006",
+                        .message = "unable to accept connection, TLS is required",
+                        .fatal = true});
+        }
+        if (const auto trouble = objection_to(*startup)) {
+            return say(*trouble);
+        }
+        Cluster* cluster = find(startup->cluster_id());
+        if (cluster == nullptr) {
+            return say({.code = "08006",
+                        .message = "unable to accept connection, access denied",
+                        .hint = "There is no such cluster.",
+                        .fatal = true});
+        }
+        {
+            const std::lock_guard lock(clients_mutex_);
+            client.cluster = cluster->id();
+        }
+        if (const auto fault = cluster->fault_at(FaultPoint::connect)) {
+            return say_fault(say, *fault);
+        }
+        if (const auto trouble = cluster->doorman().enter()) {
+            return say(*trouble);
+        }
+        const std::shared_ptr<void> leaves(nullptr,
+                                           [cluster](void*) { cluster->doorman().leave(); });
+        if (const auto trouble = authenticate(*cluster, *startup, channel, stream)) {
+            return say(*trouble);
+        }
+        talk(*cluster, *startup, channel, stream);
+    }
+
+    template <class Say>
+    static void say_fault(const Say& say, GatewayFault fault) {
+        switch (fault) {
+            case GatewayFault::too_many:
+                return say(
+                    Trouble{.code = "53300",
+                            .message = "Unable to accept connection, too many open connections.",
+                            .fatal = true});
+            case GatewayFault::rate_exceeded:
+                return say(Trouble{.code = "53400",
+                                   .message = "Unable to accept connection, rate exceeded.",
+                                   .fatal = true});
+            case GatewayFault::unavailable:
+            case GatewayFault::unavailable_after:
+                return say(
+                    Trouble{.code = "XX000", .message = "server unavailable", .fatal = true});
+            default:
+                throw HangUp{};
+        }
+    }
+
+    void talk(Cluster& cluster, const Startup& startup, Channel& channel, MessageStream& stream) {
+        auto backend = open_backend(cluster, startup);
+        const std::string greeting = welcome(*backend, startup);
+        const int pid = backend->pid();
+        const auto executor =
+            std::make_shared<Executor>(cluster, std::move(backend), early_abort_.load());
+        cluster.enter(pid, executor);
+        const std::shared_ptr<void> leaves(nullptr, [&cluster, pid](void*) {
+            --cluster.counters.open;
+            cluster.leave(pid);
+        });
+        ++cluster.counters.open;
+        ++cluster.counters.opened;
+        if (channel.write(greeting)) {
+            Conversation(cluster, channel, stream, executor).run();
+        }
+    }
+
+    // Null if there is no such database.
+    Cluster* find(const std::string& id) {
+        const std::lock_guard lock(clusters_mutex_);
+        auto& cluster = clusters_[id];
+        if (!cluster) {
+            try {
+                cluster = std::make_unique<Cluster>(
+                    options_, clock_, id, one_database_ ? std::string{} : id);
+            } catch (const Error& error) {
+                clusters_.erase(id);
+                log("a cluster cannot be served", error.what());
+                return nullptr;
+            }
+            for (const FaultRule& rule : rules_) {
+                if (rule.cluster.empty() || rule.cluster == id) {
+                    cluster->arm(rule);
+                }
+            }
+        }
+        return cluster.get();
+    }
+
+    void log(std::string_view what, std::string_view why) const {
+        if (options_.logger != nullptr) {
+            options_.logger->warn(what, {{"error", why}});
+        }
+    }
+
+    GatewayOptions options_;
+    const Clock& clock_;
+    Context context_;
+    const bool one_database_;
+    std::atomic<bool> early_abort_;
+    std::atomic<bool> stopped_ = false;
+
+    std::mutex clusters_mutex_;
+    std::map<std::string, std::unique_ptr<Cluster>> clusters_;
+    std::vector<FaultRule> rules_;
+
+    std::mutex clients_mutex_;
+    std::list<Client> clients_;
+
+    UniqueFd socket_;
+    UniqueFd wake_;
+    int port_;
+    std::thread thread_;
+};
+
+Gateway::Gateway(GatewayOptions options)
+    : listener_(std::make_unique<Listener>(std::move(options))) {}
+
+Gateway::~Gateway() = default;
+
+int Gateway::port() const noexcept {
+    return listener_->port();
+}
+GatewayStats Gateway::stats() const {
+    return listener_->stats();
+}
+void Gateway::arm(const FaultRule& rule) {
+    listener_->arm(rule);
+}
+void Gateway::disarm() {
+    listener_->disarm();
+}
+void Gateway::hang_up(std::string_view cluster) {
+    listener_->hang_up(cluster);
+}
+void Gateway::set_early_abort(bool early) {
+    listener_->set_early_abort(early);
+}
+void Gateway::stop() {
+    listener_->stop();
+}
+
+}  // namespace holdfast::dsql

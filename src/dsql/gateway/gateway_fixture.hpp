@@ -1,0 +1,132 @@
+// Clients that nobody here wrote, in front of a gateway.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <libpq-fe.h>
+
+#include <holdfast/testing/dsql.hpp>
+
+namespace holdfast::dsql::tests {
+
+struct Said {
+    std::string code;     // SQLSTATE; empty if it went well.
+    std::string message;  // The error's, or empty.
+    std::string detail;
+    std::string hint;
+    std::string tag;  // "UPDATE 1"
+    std::vector<std::vector<std::string>> rows;
+
+    // The tag, or what went wrong.
+    [[nodiscard]] std::string outcome() const { return code.empty() ? tag : code + " " + message; }
+    [[nodiscard]] std::string cell() const {
+        return rows.empty() || rows.front().empty() ? "" : rows.front().front();
+    }
+};
+
+// libpq, as any program would use it.
+class Client {
+public:
+    explicit Client(const sql::ConnectParams& params) {
+        std::vector<const char*> names;
+        std::vector<const char*> values;
+        for (const auto& [name, value] : params) {
+            names.push_back(name.c_str());
+            values.push_back(value.c_str());
+        }
+        names.push_back(nullptr);
+        values.push_back(nullptr);
+        connection_.reset(PQconnectdbParams(names.data(), values.data(), 0));
+        PQsetNoticeProcessor(connection_.get(), [](void*, const char*) {}, nullptr);
+    }
+
+    [[nodiscard]] bool connected() const { return PQstatus(connection_.get()) == CONNECTION_OK; }
+    [[nodiscard]] std::string trouble() const { return PQerrorMessage(connection_.get()); }
+    [[nodiscard]] PGconn* raw() const { return connection_.get(); }
+    [[nodiscard]] std::string parameter(const char* name) const {
+        const char* value = PQparameterStatus(connection_.get(), name);
+        return value == nullptr ? "" : value;
+    }
+    // I idle, T open, E failed.
+    [[nodiscard]] char status() const {
+        switch (PQtransactionStatus(connection_.get())) {
+            case PQTRANS_IDLE:
+                return 'I';
+            case PQTRANS_INTRANS:
+                return 'T';
+            case PQTRANS_INERROR:
+                return 'E';
+            default:
+                return '?';
+        }
+    }
+
+    // As a Query.
+    Said exec(const std::string& sql) const { return said(PQexec(connection_.get(), sql.c_str())); }
+    // With parameters, by the extended protocol.
+    Said exec(const std::string& sql, const std::vector<std::string>& args) const {
+        std::vector<const char*> values;
+        values.reserve(args.size());
+        for (const std::string& arg : args) {
+            values.push_back(arg.c_str());
+        }
+        return said(PQexecParams(connection_.get(),
+                                 sql.c_str(),
+                                 static_cast<int>(values.size()),
+                                 nullptr,
+                                 values.data(),
+                                 nullptr,
+                                 nullptr,
+                                 0));
+    }
+
+    static Said said(PGresult* taken) {
+        const std::unique_ptr<PGresult, decltype(&PQclear)> result(taken, &PQclear);
+        const auto field = [&](int code) {
+            const char* text = PQresultErrorField(result.get(), code);
+            return std::string(text == nullptr ? "" : text);
+        };
+        Said said{.code = field(PG_DIAG_SQLSTATE),
+                  .message = field(PG_DIAG_MESSAGE_PRIMARY),
+                  .detail = field(PG_DIAG_MESSAGE_DETAIL),
+                  .hint = field(PG_DIAG_MESSAGE_HINT),
+                  .tag = result ? PQcmdStatus(result.get()) : "",
+                  .rows = {}};
+        const ExecStatusType status = PQresultStatus(result.get());
+        if (said.code.empty() && (status == PGRES_FATAL_ERROR || result == nullptr)) {
+            said.code = "broken";
+            said.message = PQresultErrorMessage(result.get());
+        }
+        for (int row = 0; row < PQntuples(result.get()); ++row) {
+            auto& cells = said.rows.emplace_back();
+            for (int column = 0; column < PQnfields(result.get()); ++column) {
+                cells.emplace_back(PQgetvalue(result.get(), row, column));
+            }
+        }
+        return said;
+    }
+
+private:
+    struct Finish {
+        void operator()(PGconn* connection) const noexcept { PQfinish(connection); }
+    };
+    std::unique_ptr<PGconn, Finish> connection_;
+};
+
+class GatewayStory : public testing::Test {
+protected:
+    [[nodiscard]] Client client(std::string_view user = "admin") const {
+        Client made(cluster.params(user));
+        EXPECT_TRUE(made.connected()) << made.trouble();
+        return made;
+    }
+
+    test::DsqlCluster cluster;
+};
+
+}  // namespace holdfast::dsql::tests

@@ -1,0 +1,181 @@
+// The protocol as clients speak it: prepared statements, pipelines, COPY, failed transactions.
+#include "gateway_fixture.hpp"
+
+namespace holdfast::dsql::tests {
+
+namespace {
+
+class GatewayProtocol : public GatewayStory {
+protected:
+    void SetUp() override {
+        ASSERT_EQ(c.exec("CREATE TABLE t (id integer PRIMARY KEY, v integer)").code, "");
+        ASSERT_EQ(c.exec("INSERT INTO t VALUES (1, 10), (2, 20), (3, 30)").code, "");
+    }
+
+    Said run_prepared(const char* name, const std::vector<const char*>& args) const {
+        return Client::said(PQexecPrepared(
+            c.raw(), name, static_cast<int>(args.size()), args.data(), nullptr, nullptr, 0));
+    }
+
+    const Client c = client();
+};
+
+TEST_F(GatewayProtocol, PreparedStatementsLiveAsLongAsTheConnection) {
+    ASSERT_EQ(
+        Client::said(PQprepare(c.raw(), "up", "UPDATE t SET v = $2 WHERE id = $1", 0, nullptr))
+            .code,
+        "");
+    EXPECT_EQ(run_prepared("up", {"1", "11"}).tag, "UPDATE 1");
+    ASSERT_EQ(c.exec("BEGIN").code, "");
+    EXPECT_EQ(run_prepared("up", {"1", "12"}).tag, "UPDATE 1");
+    EXPECT_EQ(run_prepared("up", {"no number", "12"}).code, "22P02");
+    EXPECT_EQ(run_prepared("up", {"1", "12"}).code, "25P02");
+    EXPECT_EQ(c.exec("ROLLBACK").code, "");
+    EXPECT_EQ(run_prepared("up", {"2", "22"}).tag, "UPDATE 1");
+    EXPECT_EQ(c.exec("SELECT sum(v) FROM t").cell(), "63");
+    EXPECT_EQ(run_prepared("unknown", {}).code, "26000");
+}
+
+TEST_F(GatewayProtocol, AStatementPreparedInAnAbortedTransactionStays) {
+    const Client other = client();
+    ASSERT_EQ(c.exec("BEGIN").code, "");
+    ASSERT_EQ(
+        Client::said(PQprepare(c.raw(), "up", "UPDATE t SET v = $2 WHERE id = $1", 0, nullptr))
+            .code,
+        "");
+    ASSERT_EQ(run_prepared("up", {"1", "11"}).tag, "UPDATE 1");
+    ASSERT_EQ(other.exec("UPDATE t SET v = 0 WHERE id = 1").tag, "UPDATE 1");  // Moves it aside.
+    EXPECT_EQ(c.exec("COMMIT").code, "40001");
+    EXPECT_EQ(run_prepared("up", {"1", "11"}).outcome(), "UPDATE 1");
+}
+
+// BEGIN, statements and COMMIT in one flush, as our own driver sends them.
+TEST_F(GatewayProtocol, APipelineMayHoldAWholeTransaction) {
+    const auto pipeline = [&](const std::vector<const char*>& statements) {
+        PQenterPipelineMode(c.raw());
+        for (const char* sql : statements) {
+            PQsendQueryParams(c.raw(), sql, 0, nullptr, nullptr, nullptr, nullptr, 0);
+        }
+        PQpipelineSync(c.raw());
+        std::vector<std::string> outcomes;
+        while (true) {
+            PGresult* result = PQgetResult(c.raw());
+            if (result == nullptr) {
+                continue;
+            }
+            if (PQresultStatus(result) == PGRES_PIPELINE_SYNC) {
+                PQclear(result);
+                break;
+            }
+            const bool aborted = PQresultStatus(result) == PGRES_PIPELINE_ABORTED;
+            const Said said = Client::said(result);
+            outcomes.push_back(aborted ? "skipped" : said.code.empty() ? said.tag : said.code);
+        }
+        PQexitPipelineMode(c.raw());
+        return outcomes;
+    };
+    using Outcomes = std::vector<std::string>;
+    EXPECT_EQ(pipeline({"BEGIN", "UPDATE t SET v = 1 WHERE id = 1", "SELECT v FROM t", "COMMIT"}),
+              (Outcomes{"BEGIN", "UPDATE 1", "SELECT 3", "COMMIT"}));
+    EXPECT_EQ(pipeline({"BEGIN", "INSERT INTO t VALUES (1, 1)", "SELECT 1"}),
+              (Outcomes{"BEGIN", "23505", "skipped"}));
+    EXPECT_EQ(c.status(), 'E');
+    EXPECT_EQ(c.exec("ROLLBACK").code, "");
+    // Without BEGIN, everything up to the Sync is one transaction.
+    EXPECT_EQ(pipeline({"UPDATE t SET v = 2 WHERE id = 1", "INSERT INTO t VALUES (1, 1)"}),
+              (Outcomes{"UPDATE 1", "23505"}));
+    EXPECT_EQ(c.exec("SELECT v FROM t WHERE id = 1").cell(), "1");
+    EXPECT_EQ(pipeline({"UPDATE t SET v = 2 WHERE id = 1", "UPDATE t SET v = 3 WHERE id = 2"}),
+              (Outcomes{"UPDATE 1", "UPDATE 1"}));
+    EXPECT_EQ(c.status(), 'I');
+    EXPECT_EQ(pipeline({"TRUNCATE t", "SELECT 1"}), (Outcomes{"0A000", "skipped"}));
+    EXPECT_EQ(c.exec("SELECT sum(v) FROM t").cell(), "35");
+}
+
+TEST_F(GatewayProtocol, CopyTakesRowsAndGivesThem) {
+    ASSERT_EQ(PQresultStatus(PQexec(c.raw(), "COPY t FROM STDIN")), PGRES_COPY_IN);
+    const std::string rows = "7\t70\n8\t80\n";
+    ASSERT_EQ(PQputCopyData(c.raw(), rows.data(), static_cast<int>(rows.size())), 1);
+    ASSERT_EQ(PQputCopyEnd(c.raw(), nullptr), 1);
+    EXPECT_EQ(Client::said(PQgetResult(c.raw())).tag, "COPY 2");
+    EXPECT_EQ(PQgetResult(c.raw()), nullptr);
+    EXPECT_EQ(c.exec("SELECT count(*) FROM t").cell(), "5");
+
+    ASSERT_EQ(PQresultStatus(PQexec(c.raw(), "COPY (SELECT * FROM t ORDER BY id) TO STDOUT")),
+              PGRES_COPY_OUT);
+    std::string copied;
+    char* line = nullptr;
+    while (PQgetCopyData(c.raw(), &line, 0) > 0) {
+        copied += line;
+        PQfreemem(line);
+    }
+    EXPECT_EQ(copied, "1\t10\n2\t20\n3\t30\n7\t70\n8\t80\n");
+    while (PGresult* result = PQgetResult(c.raw())) {
+        PQclear(result);
+    }
+
+    ASSERT_EQ(PQresultStatus(PQexec(c.raw(), "COPY t FROM STDIN")), PGRES_COPY_IN);
+    ASSERT_EQ(PQputCopyEnd(c.raw(), "changed my mind"), 1);
+    EXPECT_EQ(Client::said(PQgetResult(c.raw())).code, "57014");
+    while (PGresult* result = PQgetResult(c.raw())) {
+        PQclear(result);
+    }
+    EXPECT_EQ(c.exec("COPY t FROM '/etc/passwd'").code, "0A000");
+    EXPECT_EQ(c.exec("SELECT count(*) FROM t").cell(), "5");
+}
+
+TEST_F(GatewayProtocol, ACopyOfTooManyRowsLeavesNothing) {
+    ASSERT_EQ(PQresultStatus(PQexec(c.raw(), "COPY t FROM STDIN")), PGRES_COPY_IN);
+    for (int i = 0; i < 3001; ++i) {
+        const std::string row = std::to_string(1000 + i) + "\t0\n";
+        ASSERT_EQ(PQputCopyData(c.raw(), row.data(), static_cast<int>(row.size())), 1);
+    }
+    ASSERT_EQ(PQputCopyEnd(c.raw(), nullptr), 1);
+    EXPECT_EQ(Client::said(PQgetResult(c.raw())).message, "transaction row limit exceeded");
+    while (PGresult* result = PQgetResult(c.raw())) {
+        PQclear(result);
+    }
+    EXPECT_EQ(c.exec("SELECT count(*) FROM t").cell(), "3");
+}
+
+TEST_F(GatewayProtocol, ARefusalLeavesNothingBehindOutsideAndAbortsInside) {
+    EXPECT_EQ(c.exec("TRUNCATE t").message, "unsupported statement: Truncate");
+    EXPECT_EQ(c.status(), 'I');
+    ASSERT_EQ(c.exec("BEGIN").code, "");
+    EXPECT_EQ(c.exec("SAVEPOINT s").message, "unsupported transaction statement: SAVEPOINT");
+    EXPECT_EQ(c.exec("TRUNCATE t").code, "25P02");
+    EXPECT_EQ(c.exec("COMMIT").tag, "ROLLBACK");
+    EXPECT_EQ(c.status(), 'I');
+}
+
+TEST_F(GatewayProtocol, ASyntaxErrorIsTheServers) {
+    EXPECT_EQ(c.exec("SELEC 1").code, "42601");
+    EXPECT_EQ(c.exec("SELECT * FROM nowhere").code, "42P01");
+    EXPECT_EQ(c.exec("").code, "");
+    EXPECT_EQ(c.exec("SELECT 1").cell(), "1");
+}
+
+TEST_F(GatewayProtocol, ALargeResultComesWhole) {
+    const Said said = c.exec("SELECT n, repeat('x', 1000) FROM generate_series(1, 5000) n");
+    EXPECT_EQ(said.rows.size(), 5000U);
+    ASSERT_EQ(c.exec("BEGIN").code, "");
+    EXPECT_EQ(c.exec("SELECT n, repeat('x', 1000) FROM generate_series(1, 5000) n").rows.size(),
+              5000U);
+    EXPECT_EQ(c.exec("COMMIT").tag, "COMMIT");
+}
+
+TEST_F(GatewayProtocol, SettingsStayWithinTheirTransaction) {
+    ASSERT_EQ(c.exec("SET application_name = 'outside'").code, "");
+    EXPECT_EQ(c.parameter("application_name"), "outside");
+    ASSERT_EQ(c.exec("BEGIN").code, "");
+    ASSERT_EQ(c.exec("SET LOCAL application_name = 'inside'").code, "");
+    EXPECT_EQ(c.exec("SHOW application_name").cell(), "inside");
+    ASSERT_EQ(c.exec("COMMIT").code, "");
+    EXPECT_EQ(c.exec("SHOW application_name").cell(), "outside");
+    EXPECT_EQ(c.exec("SET statement_timeout = 5").message,
+              "setting configuration parameter \"statement_timeout\" not supported");
+}
+
+}  // namespace
+
+}  // namespace holdfast::dsql::tests

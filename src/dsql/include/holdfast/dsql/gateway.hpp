@@ -1,0 +1,127 @@
+// A cluster of one's own: PostgreSQL's protocol as Aurora DSQL speaks it, over a real
+// PostgreSQL 15.
+//
+// It demands TLS, SNI and a signed token, refuses what the service refuses, and judges conflicts at
+// commit: nobody waits for anybody, the first to commit wins, and a client that stalls stops
+// nobody. How that is done over a server with row locks is told in docs/dsql-gateway.md.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <holdfast/base/clock.hpp>
+
+namespace holdfast {
+class Logger;
+}  // namespace holdfast
+
+namespace holdfast::dsql {
+
+// Somebody who may sign tokens.
+struct GatewayKey {
+    std::string access_key_id;
+    std::string secret;
+    std::string session_token{};
+    std::string arn = "arn:aws:iam::123456789012:user/test";
+};
+
+// The service's own limits. Tests make them smaller.
+struct GatewayLimits {
+    std::int64_t rows = 3000;                           // Changed by one transaction.
+    std::int64_t bytes = std::int64_t{10} << 20U;       // Written by one transaction.
+    std::int64_t value_bytes = std::int64_t{1} << 20U;  // In one column.
+    std::size_t message_bytes = std::size_t{10} << 20U;
+    std::chrono::seconds transaction_age{300};
+    std::chrono::seconds connection_age{3600};
+    int connections = 10'000;
+    double openings_per_second = 100;
+    double openings_burst = 1000;
+};
+
+// Who hears of a changed schema.
+enum class SchemaConflicts : std::uint8_t { off, changed_tables, any_table };
+
+struct GatewayOptions {
+    std::string host = "127.0.0.1";
+    int port = 0;  // 0: any free one.
+    // A PostgreSQL 15, as libpq understands it; its user must be a superuser. If it names a
+    // database, every cluster is that one; else a cluster's database is called by the cluster's id.
+    std::string upstream;
+    std::filesystem::path certificate;  // PEM, with its chain.
+    std::filesystem::path certificate_key;
+    std::vector<GatewayKey> keys;
+    std::string region = "us-east-1";  // Where an endpoint's name does not say it.
+    GatewayLimits limits{};
+    SchemaConflicts schema_conflicts = SchemaConflicts::changed_tables;
+    bool early_abort = false;     // Tell of a conflict at the statement that meets it.
+    bool any_for_update = false;  // FOR UPDATE also without equality on the key.
+    std::chrono::milliseconds job_duration{0};  // How long an ASYNC job is said to be at work.
+    Logger* logger = nullptr;
+    const Clock* clock = nullptr;
+};
+
+// Trouble by rule, for those who test how their program takes it.
+enum class GatewayFault : std::uint8_t {
+    data_conflict,      // OC000.
+    schema_conflict,    // OC001.
+    unavailable,        // XX000, and nothing was done.
+    unavailable_after,  // XX000, although it was done.
+    hang_up,            // The connection ends, and nothing was done.
+    hang_up_after,      // The connection ends, although it was done.
+    too_many,           // 53300.
+    rate_exceeded,      // 53400.
+};
+enum class FaultPoint : std::uint8_t { connect, statement, commit };
+
+struct FaultRule {
+    FaultPoint point = FaultPoint::commit;
+    GatewayFault fault = GatewayFault::data_conflict;
+    int nth = 1;            // Counted from the arming of the rule.
+    int times = 1;          // How many in a row from there.
+    std::string cluster{};  // An id, or any cluster.
+};
+
+struct GatewayStats {
+    std::int64_t connections = 0;  // Open now.
+    std::int64_t opened = 0;
+    std::int64_t commits = 0;  // Of explicit and of wrapped transactions.
+    std::int64_t conflicts = 0;
+    std::int64_t detached = 0;  // How often somebody was moved aside.
+    std::int64_t replayed = 0;
+};
+
+// Serves from construction to stop(), on threads of its own. Safe to share between threads. From
+// the first one on, the process ignores SIGPIPE.
+class Gateway {
+public:
+    explicit Gateway(GatewayOptions options);
+    ~Gateway();
+    Gateway(const Gateway&) = delete;
+    Gateway& operator=(const Gateway&) = delete;
+
+    [[nodiscard]] int port() const noexcept;
+    [[nodiscard]] GatewayStats stats() const;
+
+    void arm(const FaultRule& rule);
+    void disarm();
+    // Ends every connection of a cluster, or of all, at once.
+    void hang_up(std::string_view cluster = {});
+    // Tells both ways of reporting a conflict apart, for connections opened from now on.
+    void set_early_abort(bool early);
+
+    // Hangs up on everybody and returns when all threads have ended. May be repeated.
+    void stop();
+
+private:
+    class Listener;
+    std::unique_ptr<Listener> listener_;
+};
+
+}  // namespace holdfast::dsql

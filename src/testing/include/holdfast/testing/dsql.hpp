@@ -1,0 +1,49 @@
+// A cluster of Aurora DSQL for one test: a gateway of this process, in front of the shared
+// PostgreSQL.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <holdfast/dsql/gateway.hpp>
+#include <holdfast/sql/source.hpp>
+
+namespace holdfast::test {
+
+// The keys that sign for every test cluster.
+[[nodiscard]] const dsql::GatewayKey& gateway_key();
+
+// Trusted by `sslrootcert`, good for every name in the region.
+inline constexpr std::string_view gateway_region = "us-east-1";
+[[nodiscard]] const std::string& gateway_root_certificate();
+
+// What a gateway of a test's own starts with: the shared PostgreSQL, certificates, the keys.
+[[nodiscard]] dsql::GatewayOptions gateway_options();
+
+// The gateway that the tests of this process share. From its first use on, the environment holds
+// the keys that open it, for this process and its children.
+[[nodiscard]] dsql::Gateway& shared_gateway();
+
+// A new, empty cluster, gone with its object. Tests that run at the same time do not see each
+// other.
+class DsqlCluster {
+public:
+    explicit DsqlCluster(const dsql::Gateway& gateway = shared_gateway());
+    ~DsqlCluster();
+    DsqlCluster(const DsqlCluster&) = delete;
+    DsqlCluster& operator=(const DsqlCluster&) = delete;
+
+    [[nodiscard]] const std::string& id() const noexcept { return id_; }  // Also its database.
+    [[nodiscard]] std::string endpoint() const;
+    [[nodiscard]] std::string url() const;  // dsql://...
+    // For libpq, with a fresh token.
+    [[nodiscard]] sql::ConnectParams params(std::string_view user = "admin") const;
+    // The way past the gateway.
+    [[nodiscard]] std::string outside() const;
+
+private:
+    std::string id_;
+    int port_;
+};
+
+}  // namespace holdfast::test
