@@ -7,10 +7,12 @@
 namespace holdfast::sql {
 
 const Catalogue& catalogue() noexcept {
-    static constexpr std::array<const Statement*, 5> plain{
+    static constexpr std::array<const Statement*, 7> plain{
         &statements::now,
         &statements::schema_table_sqlite,
         &statements::schema_table_postgres,
+        &statements::schema_index,
+        &statements::schema_index_jobs,
         &statements::schema_read,
         &statements::schema_insert,
     };

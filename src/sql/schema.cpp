@@ -1,5 +1,8 @@
 #include <holdfast/sql/schema.hpp>
 
+#include <algorithm>
+#include <array>
+#include <chrono>
 #include <optional>
 
 #include "driver.hpp"
@@ -29,6 +32,43 @@ Error newer_schema(const PartStatus& status) {
                     status.part,
                     status.version,
                     status.known)};
+}
+
+constexpr int builds_max = 3;
+
+// What DSQL counts as DDL; everything else may share a transaction with the step's number.
+bool is_definition(std::string_view text) {
+    constexpr std::array words{"CREATE ", "ALTER ", "DROP ", "COMMENT ", "GRANT ", "REVOKE "};
+    return std::any_of(
+        words.begin(), words.end(), [&](const char* word) { return text.starts_with(word); });
+}
+
+// The name in `CREATE [UNIQUE] INDEX ASYNC [IF NOT EXISTS] name ON ...`.
+std::optional<std::string> asynchronous_index(std::string_view text) {
+    constexpr std::string_view order = "INDEX ASYNC ";
+    constexpr std::string_view condition = "IF NOT EXISTS ";
+    const std::size_t at = text.find(order);
+    if (at == std::string_view::npos || !text.starts_with("CREATE ")) {
+        return std::nullopt;
+    }
+    text.remove_prefix(at + order.size());
+    if (text.starts_with(condition)) {
+        text.remove_prefix(condition.size());
+    }
+    return std::string(text.substr(0, text.find_first_of(" \n")));
+}
+
+// As the database's own catalogue spells it.
+std::string unquoted(std::string_view name) {
+    if (name.starts_with('"')) {
+        name = name.substr(1, name.size() - 2);  // Chosen names hold no quotes.
+    }
+    return std::string(name);
+}
+
+// A table, an index or a column of that name.
+bool is_there_already(SqlState state) {
+    return state == SqlState{"42P07"} || state == SqlState{"42710"} || state == SqlState{"42701"};
 }
 
 }  // namespace
@@ -110,18 +150,83 @@ private:
         const std::int64_t next = last ? 0 : from.step + 1;
         const std::string* const text = step < steps.size() ? &steps[step] : nullptr;
 
-        // Where DDL is no part of a transaction it comes first, and must bear repetition.
-        if (text != nullptr && !db_.dialect().transactional_ddl) {
-            db_.transact("SchemaStep", options_, [&](Tx& tx) { tx.session_.run_script(*text); });
+        // Where DDL cannot share a transaction it comes first, and must bear repetition.
+        const bool alone =
+            text != nullptr && !db_.dialect().transactional_ddl && is_definition(*text);
+        if (alone) {
+            define(*text);
         }
         db_.transact("SchemaStep", options_, [&](Tx& tx) {
             if (!tx.try_fenced(guard, statements::schema_advance, version, next)) {
                 return;
             }
-            if (text != nullptr && tx.dialect().transactional_ddl) {
+            if (text != nullptr && !alone) {
                 tx.session_.run_script(*text);
             }
         });
+    }
+
+    // A definition in a transaction of its own, by whoever comes first.
+    void define(const std::string& text) {
+        const std::optional<std::string> index = asynchronous_index(text);
+        if (!index) {
+            return define_or_find(text);
+        }
+        const std::string name = unquoted(*index);
+        for (int builds = 0;;) {
+            const Rows found =
+                db_.run("SchemaIndex", reading(), statements::schema_index, name).rows;
+            const std::optional<Row> row = found.single();
+            if (row && row->get<bool>(0)) {
+                return;
+            }
+            const bool at_work =
+                row && db_.run("SchemaIndex", reading(), statements::schema_index_jobs, name)
+                               .rows[0]
+                               .get<std::int64_t>(0) > 0;
+            if (at_work) {
+                wait_for_job(*index);
+                continue;
+            }
+            if (++builds > builds_max) {
+                throw Error(
+                    Code::condition_failed,
+                    Outcome::not_applied,
+                    fmt::format("the index {} was built {} times and is not valid; sys.jobs "
+                                "tells why, mend it and apply the schema again",
+                                *index,
+                                builds_max));
+            }
+            if (row) {  // What a failed build has left.
+                define_or_find(fmt::format("DROP INDEX IF EXISTS {}", *index));
+            }
+            define_or_find(text);
+        }
+    }
+
+    // Somebody else may have been faster, or a process may have died before it could say so.
+    void define_or_find(const std::string& text) {
+        TxOptions options = options_;
+        options.duplicate_is_conflict = false;
+        try {
+            db_.transact("SchemaStep", options, [&](Tx& tx) { tx.session_.run_script(text); });
+        } catch (const DatabaseError& error) {
+            if (!is_there_already(error.state())) {
+                throw;
+            }
+        }
+    }
+
+    void wait_for_job(const std::string& index) {
+        constexpr std::chrono::milliseconds between_looks{20};
+        const auto next_look = std::chrono::steady_clock::now() + between_looks;
+        if (!system_clock().sleep_until(next_look, options_.stop) || options_.deadline.passed()) {
+            throw Error(Code::deadline,
+                        Outcome::not_applied,
+                        fmt::format("the index {} is still being built; apply the schema again to "
+                                    "wait for it",
+                                    index));
+        }
     }
 
     Database& db_;

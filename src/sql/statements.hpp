@@ -15,6 +15,16 @@ inline constexpr Statement schema_table_postgres{
     "sql.schema_table_postgres",
     "SELECT count(*) FROM pg_catalog.pg_class WHERE relname = 'holdfast_schema' "
     "AND pg_catalog.pg_table_is_visible(oid)"};
+// Where indexes are built in the background: whether one is done, and whether anybody is at it.
+inline constexpr Statement schema_index{
+    "sql.schema_index",
+    "SELECT i.indisvalid FROM pg_catalog.pg_index i "
+    "JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid "
+    "WHERE c.relname = $1 AND pg_catalog.pg_table_is_visible(c.oid)"};
+inline constexpr Statement schema_index_jobs{
+    "sql.schema_index_jobs",
+    "SELECT count(*) FROM sys.jobs WHERE status IN ('submitted', 'processing') "
+    "AND object_name LIKE '%' || $1"};
 inline constexpr Statement schema_read{"sql.schema_read",
                                        "SELECT version, step FROM holdfast_schema WHERE part = $1"};
 inline constexpr Statement schema_insert{

@@ -7,6 +7,7 @@
 
 #include <holdfast/base/error.hpp>
 #include <holdfast/base/random.hpp>
+#include <holdfast/testing/dsql.hpp>
 #include <holdfast/testing/temp_dir.hpp>
 
 namespace holdfast::test {
@@ -71,10 +72,26 @@ private:
     std::string url_;
 };
 
+class ClusterBehindGateway final : public Place {
+public:
+    [[nodiscard]] Backend backend() const noexcept override { return Backend::dsql; }
+    [[nodiscard]] const std::string& url() const noexcept override { return url_; }
+    [[nodiscard]] const std::string& name() const noexcept override { return cluster_.id(); }
+    Table run(const std::string& script) const override {
+        return run_on_postgres(cluster_.outside(), script);
+    }
+
+private:
+    DsqlCluster cluster_;
+    std::string url_ = cluster_.url();
+};
+
 [[nodiscard]] std::unique_ptr<Place> make_place(Backend backend) {
     switch (backend) {
         case Backend::sqlite:
             return std::make_unique<SqliteFile>();
+        case Backend::dsql:
+            return std::make_unique<ClusterBehindGateway>();
         case Backend::postgres:
             break;
     }
@@ -82,7 +99,15 @@ private:
 }
 
 [[nodiscard]] sql::Product product_of(Backend backend) noexcept {
-    return backend == Backend::sqlite ? sql::Product::sqlite : sql::Product::postgres;
+    switch (backend) {
+        case Backend::sqlite:
+            return sql::Product::sqlite;
+        case Backend::dsql:
+            return sql::Product::dsql;
+        case Backend::postgres:
+            break;
+    }
+    return sql::Product::postgres;
 }
 
 // Braces that are no hole of the dialect stay as they are: a script may hold JSON.
@@ -111,6 +136,8 @@ std::string_view to_string(Backend backend) noexcept {
             return "sqlite";
         case Backend::postgres:
             return "postgres";
+        case Backend::dsql:
+            return "dsql";
     }
     return "";
 }
@@ -119,6 +146,7 @@ sql::DatabaseOptions quick_options() {
     sql::DatabaseOptions options;
     options.retry.base_delay = std::chrono::milliseconds{1};
     options.retry.max_delay = std::chrono::milliseconds{10};
+    options.sources["dsql"] = gateway_source();
     return options;
 }
 

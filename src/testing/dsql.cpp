@@ -9,6 +9,7 @@
 #include <holdfast/base/random.hpp>
 #include <holdfast/dsql/certificates.hpp>
 #include <holdfast/dsql/token.hpp>
+#include <holdfast/sql/url.hpp>
 #include <holdfast/testing/postgres.hpp>
 #include <holdfast/testing/temp_dir.hpp>
 
@@ -33,6 +34,21 @@ std::string new_cluster_id() {
         id += alphabet[random.below(i == 0 ? 26 : alphabet.size())];
     }
     return id;
+}
+
+sql::ConnectParams params_of(const std::string& endpoint, int port, std::string_view user) {
+    const dsql::TokenRequest request{
+        .host = endpoint, .region = std::string(gateway_region), .action = dsql::action_of(user)};
+    const dsql::Credentials keys{.access_key_id = gateway_key().access_key_id,
+                                 .secret_access_key = gateway_key().secret};
+    return {{"host", endpoint},
+            {"hostaddr", "127.0.0.1"},
+            {"port", std::to_string(port)},
+            {"user", std::string(user)},
+            {"dbname", "postgres"},
+            {"password", dsql::make_token(request, keys, system_clock().wall_now())},
+            {"sslmode", "verify-full"},
+            {"sslrootcert", gateway_root_certificate()}};
 }
 
 }  // namespace
@@ -95,22 +111,40 @@ std::string DsqlCluster::url() const {
 }
 
 sql::ConnectParams DsqlCluster::params(std::string_view user) const {
-    const dsql::TokenRequest request{
-        .host = endpoint(), .region = std::string(gateway_region), .action = dsql::action_of(user)};
-    const dsql::Credentials keys{.access_key_id = gateway_key().access_key_id,
-                                 .secret_access_key = gateway_key().secret};
-    return {{"host", endpoint()},
-            {"hostaddr", "127.0.0.1"},
-            {"port", std::to_string(port_)},
-            {"user", std::string(user)},
-            {"dbname", "postgres"},
-            {"password", dsql::make_token(request, keys, system_clock().wall_now())},
-            {"sslmode", "verify-full"},
-            {"sslrootcert", gateway_root_certificate()}};
+    return params_of(endpoint(), port_, user);
 }
 
 std::string DsqlCluster::outside() const {
-    return shared_postgres().conninfo(id_);
+    return shared_postgres().conninfo(id_) + " options='-c role=admin'";
+}
+
+namespace {
+
+class GatewaySource final : public sql::ConnectionSource {
+public:
+    explicit GatewaySource(const sql::Url& url)
+        : host_(url.rest.substr(url.rest.rfind('/') + 1)), url_(url) {}
+
+    [[nodiscard]] const sql::Dialect& dialect() const noexcept override {
+        return sql::dialect_of(sql::Product::dsql);
+    }
+    [[nodiscard]] sql::ConnectParams prepare(Deadline, const std::stop_token&) override {
+        sql::ConnectParams params = params_of(host_, std::stoi(url_.options.at("port")), "admin");
+        params["application_name"] = "holdfast";
+        return params;
+    }
+    void opened(const sql::ConnectParams&, const sql::DatabaseError*) noexcept override {}
+    void closed() noexcept override {}
+
+private:
+    std::string host_;
+    sql::Url url_;
+};
+
+}  // namespace
+
+sql::SourceFactory gateway_source() {
+    return [](const sql::Url& url) { return std::make_unique<GatewaySource>(url); };
 }
 
 }  // namespace holdfast::test

@@ -10,7 +10,7 @@
 namespace holdfast::test {
 
 [[nodiscard]] inline auto every_backend() {
-    return testing::Values(Backend::sqlite, Backend::postgres);
+    return testing::Values(Backend::sqlite, Backend::postgres, Backend::dsql);
 }
 
 [[nodiscard]] inline std::string backend_name(const testing::TestParamInfo<Backend>& info) {

@@ -23,7 +23,7 @@
 
 namespace holdfast::test {
 
-enum class Backend : std::uint8_t { sqlite, postgres };
+enum class Backend : std::uint8_t { sqlite, postgres, dsql };
 
 [[nodiscard]] std::string_view to_string(Backend backend) noexcept;
 
@@ -33,7 +33,8 @@ class Place;
 [[nodiscard]] sql::DatabaseOptions quick_options();
 
 // A new, empty database, gone with its object: a SQLite file in a folder of its own, or a database
-// on the shared PostgreSQL. Tests that run at the same time do not see each other.
+// on the shared PostgreSQL, or a cluster of the shared gateway. Tests that run at the same time do
+// not see each other.
 class Database {
 public:
     explicit Database(Backend backend, sql::DatabaseOptions options = quick_options());

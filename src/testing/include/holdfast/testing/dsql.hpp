@@ -24,6 +24,9 @@ inline constexpr std::string_view gateway_region = "us-east-1";
 // the keys that open it, for this process and its children.
 [[nodiscard]] dsql::Gateway& shared_gateway();
 
+// Opens dsql:// URLs of such clusters.
+[[nodiscard]] sql::SourceFactory gateway_source();
+
 // A new, empty cluster, gone with its object. Tests that run at the same time do not see each
 // other.
 class DsqlCluster {
@@ -38,7 +41,7 @@ public:
     [[nodiscard]] std::string url() const;  // dsql://...
     // For libpq, with a fresh token.
     [[nodiscard]] sql::ConnectParams params(std::string_view user = "admin") const;
-    // The way past the gateway.
+    // The way past the gateway, as the same user.
     [[nodiscard]] std::string outside() const;
 
 private:
