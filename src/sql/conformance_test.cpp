@@ -223,6 +223,25 @@ TEST_P(Transactions, TheClockHoleTellsTheDatabasesTimeAndFollowsTheHand) {
     EXPECT_LT(inside, before + 2h);
 }
 
+// Two statements that judge the same lease must judge it alike, even if the hand moves in between.
+TEST_P(Transactions, ATransactionHasOneTimeUnlessTheDatabasesClockMovesInIt) {
+    db->transact("Look", {}, [&](Tx& tx) {
+        const Timestamp first = tx.now();
+        db.advance_clock(1h);
+        const Timestamp second = tx.now();
+        if (tx.dialect().clock_moves) {
+            EXPECT_GE(second, first + 1h);
+        } else {
+            EXPECT_EQ(second, first);
+        }
+        db.advance_clock(-1h);
+    });
+    db.advance_clock(1h);
+    const Timestamp machine = system_clock().wall_now();
+    EXPECT_GE(db->transact("Look", {}, [](Tx& tx) { return tx.now(); }), machine + 59min)
+        << "the next one sees it";
+}
+
 TEST_P(Transactions, TheClockMixesWithOrdinaryArguments) {
     db.advance_clock(10s);
     const Rows rows = db->run("Look", {}, clock_twice, std::int64_t{0}, "x").rows;

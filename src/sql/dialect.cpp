@@ -10,19 +10,22 @@ constexpr Dialect sqlite{.product = Product::sqlite,
                          .notifies = false,
                          .transactional_ddl = true,
                          .advisory_locks = false,
-                         .skip_locked = false};
+                         .skip_locked = false,
+                         .clock_moves = false};
 constexpr Dialect postgres{.product = Product::postgres,
                            .locks_block = true,
                            .notifies = true,
                            .transactional_ddl = true,
                            .advisory_locks = true,
-                           .skip_locked = true};
+                           .skip_locked = true,
+                           .clock_moves = true};
 constexpr Dialect dsql{.product = Product::dsql,
                        .locks_block = false,
                        .notifies = false,
                        .transactional_ddl = false,
                        .advisory_locks = false,
-                       .skip_locked = false};
+                       .skip_locked = false,
+                       .clock_moves = false};
 
 // `#` is the number of the clock's parameter. PostgreSQL's clock is read when the expression is
 // evaluated, after any lock the statement waited for; its parameter is the test's offset. SQLite's

@@ -64,8 +64,16 @@ std::size_t Tx::send(const Statement& statement, std::span<const Param> args, Re
         return session_.send(Call{&text, args}, reply == Reply::kept);
     }
     std::vector<Param> with_clock(args.begin(), args.end());
-    with_clock.emplace_back(session_.clock_parameter(engine_.clock_offset_us()));
+    with_clock.emplace_back(session_.clock_parameter(clock_offset_us()));
     return session_.send(Call{&text, with_clock}, reply == Reply::kept);
+}
+
+// A hand that moves the clock in the middle of a transaction must not move it there.
+std::int64_t Tx::clock_offset_us() {
+    if (!clock_offset_us_ || dialect().clock_moves) {
+        clock_offset_us_ = engine_.clock_offset_us();
+    }
+    return *clock_offset_us_;
 }
 
 std::int64_t Tx::wait_count(std::size_t ticket) {

@@ -100,6 +100,21 @@ TEST_F(Source, DecidesTheDialect) {
     });
 }
 
+// There a transaction has one time, and so has the hand that moves it.
+TEST_F(Source, OfAServerWithoutBlockingLocksGivesATransactionOneTime) {
+    std::atomic<std::int64_t> offset_us = 0;
+    options.clock_offset_us = &offset_us;
+    Database db("double:cluster", options);
+    db.transact("Look", {}, [&](Tx& tx) {
+        const Timestamp first = tx.now();
+        offset_us = 3'600'000'000;
+        EXPECT_EQ(tx.now(), first);
+    });
+    db.transact("Look", {}, [&](Tx& tx) {
+        EXPECT_GT(tx.now(), system_clock().wall_now() + std::chrono::minutes{59});
+    });
+}
+
 TEST_F(Source, ThatHasNoTicketSaysWhy) {
     calls.refuse = true;
     EXPECT_EQ(test::code_of([&] { Database("double:cluster", options); }), Code::unauthorized);

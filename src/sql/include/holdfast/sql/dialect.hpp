@@ -25,6 +25,8 @@ struct Dialect {
     bool transactional_ddl;
     bool advisory_locks;
     bool skip_locked;
+    // False: a transaction has one time, the same for all its statements.
+    bool clock_moves;
 };
 
 [[nodiscard]] const Dialect& dialect_of(Product product) noexcept;

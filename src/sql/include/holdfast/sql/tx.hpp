@@ -132,6 +132,7 @@ private:
     };
 
     std::size_t send(const Statement& statement, std::span<const Param> args, Reply reply);
+    std::int64_t clock_offset_us();
     std::int64_t wait_count(std::size_t ticket);
     void send_fenced(const Guard& guard,
                      const FencedStatement& statement,
@@ -162,6 +163,7 @@ private:
     std::vector<Guard> verified_;
     std::optional<ConditionFailed> lost_;
     std::size_t writes_ = 0;
+    std::optional<std::int64_t> clock_offset_us_;  // The test's, see DatabaseOptions.
 };
 
 }  // namespace holdfast::sql
