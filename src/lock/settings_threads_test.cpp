@@ -70,6 +70,41 @@ TEST_F(LockServer, ThatForgetsCommitsIsRefusedUnlessThatIsAccepted) {
     EXPECT_EQ(log.count("forget"), 1U);
 }
 
+// A standby, or a server that is set so: another may take over.
+TEST_F(LockServer, ThatTakesNoWritesIsUnavailable) {
+    set("default_transaction_read_only", "on");
+    const auto standby = db.open();
+    Locks locks(*standby);
+    const auto error = lock_error_of([&] { (void)locks.acquire("k", 10s); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->context().sqlstate, "25006");
+    EXPECT_EQ(error->lock_code(), LockCode::service_unavailable);
+    EXPECT_TRUE(error->retryable());
+    EXPECT_FALSE(error->indeterminate());
+    EXPECT_FALSE(locks.is_locked("k")) << "looking is allowed";
+}
+
+// With a file that is a matter of rights, which no waiting cures.
+TEST(LockFile, ThatMayNotBeWrittenIsARefusal) {
+    LockDatabase db{Setting{test::Backend::sqlite}};
+    Locks owner(db);
+    const auto held = std::get<Grant>(owner.acquire("held", 60s));
+    sql::Database reading("sqlite:" + db.outside.name() + "?readonly=1", db.outside.options());
+    Locks locks(reading);
+    EXPECT_TRUE(locks.is_locked("held")) << "looking is allowed";
+    for (const std::function<void()>& call :
+         std::vector<std::function<void()>>{[&] { (void)locks.acquire("k", 10s); },
+                                            [&] { (void)locks.release(held.lock_id); },
+                                            [&] { (void)locks.extend(held.lock_id, 10s); }}) {
+        const auto error = lock_error_of(call);
+        ASSERT_TRUE(error);
+        EXPECT_EQ(error->lock_code(), LockCode::auth_failed) << error->what();
+        EXPECT_FALSE(error->retryable());
+        EXPECT_FALSE(error->indeterminate());
+    }
+    EXPECT_TRUE(owner.is_locked("held"));
+}
+
 // ---- The end of a counter
 // ------------------------------------------------------------------------
 

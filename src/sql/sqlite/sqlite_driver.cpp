@@ -43,7 +43,7 @@ public:
     void attempt(const AttemptOptions& options,
                  const std::function<void(Session&)>& body) override {
         if (!options.read_only && settings_.read_only) {
-            throw DatabaseError(SqlState{"25006"},
+            throw DatabaseError(SqlState{"42501"},
                                 Outcome::not_applied,
                                 fmt::format("'{}' was opened with readonly=1; open it without to "
                                             "write",

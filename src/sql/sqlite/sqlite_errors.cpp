@@ -30,7 +30,7 @@ constexpr std::array translations{
     Translation{SQLITE_BUSY, "40001"},  // Also 517, a snapshot that has grown old.
     Translation{SQLITE_LOCKED, "40001"},
     Translation{SQLITE_NOMEM, "53200"},
-    Translation{SQLITE_READONLY, "25006"},
+    Translation{SQLITE_READONLY, "42501"},  // 25006 is a standby's, and passes; this does not.
     Translation{SQLITE_INTERRUPT, "57014"},
     Translation{SQLITE_IOERR, "58030"},
     Translation{SQLITE_CORRUPT, "XX001"},

@@ -39,8 +39,8 @@ TEST(SqliteErrors, EveryCodeHasTheStateThatPostgresGivesForTheSameTrouble) {
         {11, "XX001"},    // CORRUPT
         {779, "XX001"},   // CORRUPT_INDEX
         {26, "XX001"},    // NOTADB
-        {8, "25006"},     // READONLY
-        {776, "25006"},   // READONLY_ROLLBACK
+        {8, "42501"},     // READONLY
+        {776, "42501"},   // READONLY_ROLLBACK
         {18, "54000"},    // TOOBIG
         {9, "57014"},     // INTERRUPT
         {3, "42501"},     // PERM

@@ -155,7 +155,8 @@ TEST_F(SqliteOpen, ReadOnlyReadsAndNeverWrites) {
     const auto driver = open("?readonly=1");
     EXPECT_THAT(order_ids(*driver), IsEmpty());
     const auto error = error_of([&] { run(*driver, "DELETE FROM orders"); });
-    EXPECT_EQ(error->state().text(), "25006");
+    EXPECT_EQ(error->state().text(), "42501");
+    EXPECT_EQ(error->code(), Code::unauthorized);
     EXPECT_THAT(error->what(), HasSubstr("readonly=1"));
 }
 
