@@ -49,7 +49,7 @@ bool Locks::force_release(std::string_view key, Fence expected, const CallOption
         fence_key("", storage, storage_key_bytes_max(core_->db().dialect().product), 0);
     try {
         core_->call({.key = std::string(key)}, options, [&](const sql::TxOptions& tx_options) {
-            core_->db().transact("LockForceRelease", tx_options, [&](sql::Tx& tx) {
+            core_->transact("LockForceRelease", tx_options, [&](sql::Tx& tx) {
                 // The counter first, as whoever takes the lock does: from here on nobody can.
                 tx.exec(statements::skip_fence.with(core_->tables()), counter);
                 const sql::Rows rows = tx.query(statements::find.with(core_->tables()), storage);
@@ -57,9 +57,11 @@ bool Locks::force_release(std::string_view key, Fence expected, const CallOption
                 if (!held || held->get<std::string>(3) != to_string(expected)) {
                     throw NotTheFence{};
                 }
-                const FormSettings settings{core_->hooks().tolerance, core_->hooks().reservation};
-                if (!reserve_for_first(
-                        tx, core_->tables(), settings, storage, held->get<std::string>(0)) &&
+                if (!reserve_for_first(tx,
+                                       core_->tables(),
+                                       core_->settings(),
+                                       storage,
+                                       held->get<std::string>(0)) &&
                     tx.count(statements::free_by_fence.with(core_->tables()),
                              storage,
                              to_string(expected)) == 0) {
@@ -94,7 +96,7 @@ std::int64_t Locks::repair_fences(std::int64_t gap, const CallOptions& options) 
         throw LockError(LockCode::invalid_argument, "counters are never lowered");
     }
     return core_->call({}, options, [&](const sql::TxOptions& tx_options) {
-        return core_->db().transact("LockRepair", tx_options, [&](sql::Tx& tx) {
+        return core_->transact("LockRepair", tx_options, [&](sql::Tx& tx) {
             const std::int64_t behind = tx.count(statements::lift_fences.with(core_->tables())) +
                                         tx.count(statements::restore_fences.with(core_->tables()));
             if (gap > 0) {

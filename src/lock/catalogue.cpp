@@ -43,12 +43,13 @@ constexpr std::array<const sql::Statement*, 32> portable{
     &prolong_permit,
     &free_permit,
 };
-constexpr std::array<const sql::Statement*, 5> postgres_only{
+constexpr std::array<const sql::Statement*, 6> postgres_only{
     &take_at_once,
     &free_at_once,
     &prolong_at_once,
     &purge_skipping,
     &durability,
+    &bound_idleness,
 };
 
 }  // namespace

@@ -79,7 +79,7 @@ Locks::Core::Core(sql::Database& db, LocksOptions options, const Hooks& hooks)
       logger_(options_.logger == nullptr ? null_logger() : *options_.logger),
       clock_(options_.clock == nullptr ? system_clock() : *options_.clock),
       capabilities_(capabilities_of(db.dialect())),
-      forms_(make_forms(db, tables(), {hooks.tolerance, hooks.reservation})),
+      forms_(make_forms(db, tables(), settings())),
       orphans_(*forms_),
       line_(db, tables(), *forms_, orphans_, options_.call_timeout) {
     if (db.dialect().product == sql::Product::sqlite && !options_.names.schema.empty()) {

@@ -27,6 +27,9 @@ public:
     [[nodiscard]] const sql::TableNames& tables() const noexcept { return schema_.tables(); }
     [[nodiscard]] const LocksOptions& options() const noexcept { return options_; }
     [[nodiscard]] const Hooks& hooks() const noexcept { return hooks_; }
+    [[nodiscard]] FormSettings settings() const noexcept {
+        return {hooks_.tolerance, hooks_.reservation, hooks_.idle_max};
+    }
     [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
     [[nodiscard]] const Capabilities& capabilities() const noexcept { return capabilities_; }
     [[nodiscard]] Forms& forms() noexcept { return *forms_; }
@@ -53,6 +56,16 @@ public:
     void count_extend(bool ok) const { (ok ? extended_ : lost_).add(); }
 
     [[nodiscard]] sql::TxOptions tx_options(const CallOptions& options) const;
+
+    // A transaction of several round trips.
+    template <class Body>
+    auto transact(std::string_view operation, const sql::TxOptions& options, Body body)
+        -> std::invoke_result_t<Body, sql::Tx&> {
+        return db_.transact(operation, options, [&](sql::Tx& tx) {
+            forms_->begin(tx);
+            return body(tx);
+        });
+    }
 
     // The same for what may be repeated: if the answer is lost, it is asked for once more.
     // `repeated` says whether it was.

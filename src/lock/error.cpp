@@ -28,7 +28,7 @@ std::optional<Meaning> by_state(const sql::SqlState& state) {
         return bug;
     }
     if (category == "08" || category == "40" ||
-        one_of(text, {"57P01", "57P02", "57P03", "57P05", "25006", "55P03"})) {
+        one_of(text, {"57P01", "57P02", "57P03", "57P05", "25006", "25P03", "55P03"})) {
         return unavailable;
     }
     if (category == "28" || text == "42501") {

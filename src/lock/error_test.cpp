@@ -167,20 +167,21 @@ TEST_P(SqlStates, DecideTheCode) {
 INSTANTIATE_TEST_SUITE_P(
     Every,
     SqlStates,
-    testing::Values(StateCase{"08000 08001 08003 08004 08006 08007 57P01 57P02 57P03 57P05 25006",
-                              LockCode::service_unavailable,
-                              true},
-                    StateCase{"40001 40P01 40003 55P03", LockCode::service_unavailable, true},
-                    StateCase{"57014", LockCode::network_timeout, true},
-                    StateCase{"28000 28P01 42501", LockCode::auth_failed, false},
-                    StateCase{"53300 53400", LockCode::rate_limited, true},
-                    StateCase{"53000 53100 53200", LockCode::service_unavailable, true},
-                    StateCase{"58000 58030", LockCode::service_unavailable, false},
-                    StateCase{"22000 22001 22003 22021 22P02 23502 23503 23514 54000",
-                              LockCode::invalid_argument,
-                              false},
-                    StateCase{"42P01 42703 42883 3D000 3F000", LockCode::invalid_argument, false},
-                    StateCase{"23505 0A000 42601 08P01 XX000 XX001", LockCode::internal, false}));
+    testing::Values(
+        StateCase{"08000 08001 08003 08004 08006 08007 57P01 57P02 57P03 57P05 25006 25P03",
+                  LockCode::service_unavailable,
+                  true},
+        StateCase{"40001 40P01 40003 55P03", LockCode::service_unavailable, true},
+        StateCase{"57014", LockCode::network_timeout, true},
+        StateCase{"28000 28P01 42501", LockCode::auth_failed, false},
+        StateCase{"53300 53400", LockCode::rate_limited, true},
+        StateCase{"53000 53100 53200", LockCode::service_unavailable, true},
+        StateCase{"58000 58030", LockCode::service_unavailable, false},
+        StateCase{"22000 22001 22003 22021 22P02 23502 23503 23514 54000",
+                  LockCode::invalid_argument,
+                  false},
+        StateCase{"42P01 42703 42883 3D000 3F000", LockCode::invalid_argument, false},
+        StateCase{"23505 0A000 42601 08P01 XX000 XX001", LockCode::internal, false}));
 
 TEST(Translation, AMissingTableNamesTheCure) {
     for (const std::string_view state : {"42P01", "42703", "3F000"}) {

@@ -135,6 +135,29 @@ TEST_F(LockFaults, AServerThatIsAwayIsUnavailableForEveryCall) {
     expect_unavailable([&] { (void)locks.find("k", brief); });
 }
 
+// From where the server stands: the claims are made, and the client that would commit them has
+// stopped.
+TEST_F(LockFaults, AClientThatStopsInsideAGroupDoesNotKeepTheKeysForEver) {
+    HOLDFAST_CHECK("locks N16");
+    Locks stopping(through, {}, {.idle_max = 300ms});
+    const std::vector<std::string> keys{"a", "b"};
+    proxy.arm({.from = Side::client, .containing = "COMMIT"}, Fault::stall);
+    auto stopped = std::async(std::launch::async, [&] {
+        return lock_error_of(
+            [&] { (void)stopping.acquire_all(keys, 60s, {.deadline = Deadline::after(60s)}); });
+    });
+    ASSERT_TRUE(proxy.wait_struck(Deadline::after(20s)));
+    for (const std::string& key : keys) {
+        EXPECT_TRUE(is_granted(observer.acquire(key, 60s, {.deadline = Deadline::after(60s)})));
+    }
+    proxy.release();
+    const auto error = stopped.get();
+    ASSERT_TRUE(error) << "it must not believe that it has them";
+    EXPECT_EQ(error->lock_code(), LockCode::service_unavailable) << error->what();
+    EXPECT_TRUE(error->retryable());
+    EXPECT_EQ(direct.number("SELECT count(*) FROM holdfast_locks"), 2);
+}
+
 TEST_F(LockFaults, MissingTablesAreNamedWithTheCure) {
     direct.outside.execute("DROP TABLE holdfast_locks");
     const auto error = lock_error_of([&] { (void)locks.acquire("k", 1s); });

@@ -54,6 +54,7 @@ struct Prolonged {
 struct FormSettings {
     std::chrono::milliseconds tolerance{};
     std::chrono::milliseconds reservation{};
+    std::chrono::milliseconds idle_max{};
 };
 
 // Safe to share between threads.
@@ -64,6 +65,11 @@ public:
     // Throws unless the database keeps what it has committed. Empty, or a warning to log.
     [[nodiscard]] virtual std::string check_durability(const sql::TxOptions& options,
                                                        bool accept_lost_commits) = 0;
+
+    // What a transaction of several round trips begins with. A client that is stopped between two
+    // of them would keep its rows, and everybody else from them, for ever; where rows are locked by
+    // a server, the server ends it after `idle_max`. A SQLite file has nobody to do that.
+    virtual void begin(sql::Tx& tx) = 0;
 
     // `filter` answers "busy" at once while somebody else decides about the same key.
     [[nodiscard]] virtual Claimed claim(const sql::TxOptions& options,

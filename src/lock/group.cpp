@@ -64,7 +64,7 @@ bool Locks::extend_all(GroupGrant& group,
     std::vector<ServerTime> expiries;
     try {
         expiries = core_->call({}, options, [&](const sql::TxOptions& tx_options) {
-            return core_->db().transact("LockExtendAll", tx_options, [&](sql::Tx& tx) {
+            return core_->transact("LockExtendAll", tx_options, [&](sql::Tx& tx) {
                 std::vector<sql::Answer> answers;
                 for (const auto& [key, grant] : group.grants) {
                     answers.push_back(tx.ask(statements::prolong.with(core_->tables()),

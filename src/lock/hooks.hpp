@@ -13,6 +13,8 @@ struct Locks::Hooks {
     bool refuse_born_expired = true;
     // How long a key is kept for the first in line.
     std::chrono::milliseconds reservation{250};
+    // How long a server keeps rows for a client that has stopped in the middle of a transaction.
+    std::chrono::milliseconds idle_max{10'000};
 };
 
 }  // namespace holdfast::lock

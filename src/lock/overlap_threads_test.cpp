@@ -116,7 +116,8 @@ TEST_P(Overlap, NeitherDoTwoHandlesNorWithTheFilterOff) {
 TEST_P(Overlap, PurgingDisturbsNobody) {
     HOLDFAST_CHECK("locks N15");
     Locks locks(db, {}, sharp);
-    const auto forms = make_forms(db, locks.tables(), {.tolerance = 0ms, .reservation = 250ms});
+    const auto forms =
+        make_forms(db, locks.tables(), {.tolerance = 0ms, .reservation = 250ms, .idle_max = 10s});
     std::atomic<std::int64_t> purged = 0;
     std::vector<Holding> all;
     {

@@ -17,6 +17,8 @@ public:
         return {};
     }
 
+    void begin(sql::Tx& /*tx*/) override {}
+
     Claimed claim(const sql::TxOptions& options, const Claim& claim, bool /*filter*/) override {
         if (const auto busy = look_first(options, claim)) {
             return *busy;

@@ -25,6 +25,10 @@ public:
                    : "";
     }
 
+    void begin(sql::Tx& tx) override {
+        tx.exec(statements::bound_idleness, std::to_string(settings_.idle_max.count()));
+    }
+
     Claimed claim(const sql::TxOptions& options, const Claim& claim, bool filter) override {
         return decode(db_.run("LockAcquire",
                               options,
@@ -45,8 +49,10 @@ public:
     std::vector<Claimed> claim_all(const sql::TxOptions& options,
                                    std::span<const Claim> claims) override {
         try {
-            return db_.transact(
-                "LockAcquireAll", options, [&](sql::Tx& tx) { return claim_in(tx, claims); });
+            return db_.transact("LockAcquireAll", options, [&](sql::Tx& tx) {
+                begin(tx);
+                return claim_in(tx, claims);
+            });
         } catch (const Refused& refused) {
             return {refused.claimed};
         }

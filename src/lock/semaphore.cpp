@@ -66,7 +66,7 @@ std::variant<Permit, Busy> Semaphore::acquire(std::chrono::milliseconds ttl,
     try {
         core.call({.key = key_}, options, [&](sql::TxOptions tx_options) {
             tx_options.duplicate_is_conflict = true;  // Two who count for the first time.
-            core.db().transact("LockTakePermit", tx_options, [&](sql::Tx& tx) {
+            core.transact("LockTakePermit", tx_options, [&](sql::Tx& tx) {
                 // Counting first makes everybody who wants a permit of this key queue here.
                 const sql::Rows counted =
                     tx.query(statements::next_permit_fence.with(core.tables()), fence_key_, key_);

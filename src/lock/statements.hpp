@@ -106,6 +106,11 @@ inline constexpr Statement durability{"lock.durability", R"(
 SELECT current_setting('synchronous_commit'), current_setting('fsync')
 )"};
 
+// $1 milliseconds, as text: for this transaction alone.
+inline constexpr Statement bound_idleness{"lock.bound_idleness", R"(
+SELECT set_config('idle_in_transaction_session_timeout', $1, true)
+)"};
+
 // ---- Everywhere else: a few statements in one transaction, with one reading of the clock --------
 
 // $1 key, $2 lock id, $3 tolerance: the expiry of somebody else's live lock.

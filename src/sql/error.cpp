@@ -114,7 +114,9 @@ ErrorClass classify(SqlState state) noexcept {
     if (state.category() == "54") {
         return ErrorClass::limit_exceeded;
     }
-    if (state.category() == "08" || text == "57P01" || text == "57P02" || text == "57P03") {
+    // 25P03: the server has hung up on a transaction in which nothing happened for too long.
+    if (state.category() == "08" || text == "57P01" || text == "57P02" || text == "57P03" ||
+        text == "25P03") {
         return ErrorClass::connection_lost;
     }
     return ErrorClass::permanent;
