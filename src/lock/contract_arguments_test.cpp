@@ -1,5 +1,8 @@
 // What every backend refuses, and what it accepts: stop tokens, keys, ids, leases.
 #include "lock_fixture.hpp"
+#include <fmt/core.h>
+
+#include <holdfast/base/manual_clock.hpp>
 
 namespace holdfast::lock::stories {
 namespace {
@@ -77,31 +80,35 @@ TEST_P(LockArguments, AMistakeIsReportedBeforeAStoppedToken) {
 // The acquisition waits for a transaction that will not end; the token must free its caller.
 TEST_P(LockArguments, ATokenThatFiresDuringAnAcquisitionEndsIt) {
     HOLDFAST_CHECK("locks C7");
-    (void)take("k", 1s);
-    let_a_short_lease_end();
+    (void)take("k");
+    let_the_lease_end();
     static constexpr sql::Statement hold_counter{
         "test.hold_counter",
         "UPDATE holdfast_fences SET key_debug = key_debug WHERE fence_key = 'fence:k' RETURNING 1"};
     OpenTransaction other(db.open(1), hold_counter);
-    std::stop_source source;
-    Steady fired{};
-    std::jthread stopper([&] {
-        if (GetParam().backend == test::Backend::postgres) {
+    // A busy machine can be late once. Whoever notices a token only when something else happens is
+    // late every time.
+    std::chrono::nanoseconds fastest = 1h;
+    for (int i = 0; i < 5; ++i) {
+        std::stop_source source;
+        Steady fired{};
+        std::jthread stopper([&] {
             EXPECT_TRUE(db.wait_until_blocked());
-        }
-        fired = std::chrono::steady_clock::now();
-        source.request_stop();
-    });
-    const auto error = lock_error_of([&] {
-        (void)locks.acquire(
-            "k", 60s, {.stop = source.get_token(), .deadline = Deadline::after(60s)});
-    });
-    const auto ended = std::chrono::steady_clock::now();
-    stopper.join();
-    expect_aborted(error);
-    EXPECT_LT(ended - fired, 5s) << "half a second, on a machine with nothing else to do";
+            fired = std::chrono::steady_clock::now();
+            source.request_stop();
+        });
+        const auto error = lock_error_of([&] {
+            (void)locks.acquire(
+                "k", 60s, {.stop = source.get_token(), .deadline = Deadline::after(60s)});
+        });
+        const auto ended = std::chrono::steady_clock::now();
+        stopper.join();
+        expect_aborted(error);
+        fastest = std::min<std::chrono::nanoseconds>(fastest, ended - fired);
+    }
+    EXPECT_LT(fastest, 500ms);
     other.let_go();
-    EXPECT_TRUE(is_granted(locks.acquire("k", 1s))) << "nothing was left behind";
+    EXPECT_TRUE(is_granted(locks.acquire("k", 10s))) << "nothing was left behind";
 }
 
 TEST_P(LockArguments, AKeyHasOneTo512BytesOfText) {
@@ -171,16 +178,23 @@ TEST_P(LockArguments, ALeaseIsPositiveAndBounded) {
         expect_invalid(lock_error_of([&] { locks.extend(LockId::fresh(), ttl); }), "positive");
     }
     expect_invalid(lock_error_of([&] { (void)locks.acquire("k", ttl_max + 1ms); }), "maximum");
+    ManualClock ours;  // By which not even the shortest is over when it is granted.
+    Locks brief(db, {.clock = &ours});
+    const auto row = [&](std::string_view what, const Grant& grant) {
+        return db.number(fmt::format(
+            "SELECT {} FROM holdfast_locks WHERE lock_id = '{}'", what, grant.lock_id.reveal()));
+    };
     for (const std::chrono::milliseconds ttl : {100ms, 1000ms, 30'000ms, 3'600'000ms}) {
-        const Grant grant = take("k", ttl);
-        const auto found = locks.find("k");
-        ASSERT_TRUE(found);
-        EXPECT_EQ(found->expires_at - found->acquired_at, ttl);
-        EXPECT_EQ(found->expires_at, grant.expires_at);
-        const Extended extended = locks.extend(grant.lock_id, ttl);
+        const std::string key = std::to_string(ttl.count());
+        const auto grant = std::get<Grant>(brief.acquire("taken/" + key, ttl));
+        EXPECT_EQ(row("expires_at_ms - acquired_at_ms", grant), ttl.count());
+        EXPECT_EQ(row("expires_at_ms", grant), grant.expires_at.time_since_epoch().count());
+
+        const Grant other = take("extended/" + key);
+        const Extended extended = locks.extend(other.lock_id, ttl);
         EXPECT_TRUE(extended.ok);
-        EXPECT_GE(extended.expires_at, grant.expires_at);
-        EXPECT_TRUE(locks.release(grant.lock_id).ok);
+        EXPECT_EQ(row("expires_at_ms", other), extended.expires_at.time_since_epoch().count());
+        EXPECT_GE(row("expires_at_ms - acquired_at_ms", other), ttl.count());
     }
 }
 

@@ -27,8 +27,8 @@ protected:
 
 TEST_P(LockAnswers, ADeadRowIsExpired) {
     HOLDFAST_CHECK("locks U-P 127");
-    const Grant grant = take("k", 1s);
-    let_a_short_lease_end();
+    const Grant grant = take("k");
+    let_the_lease_end();
     EXPECT_EQ(why_not(grant.lock_id), Missing::expired);
 }
 
@@ -38,9 +38,9 @@ TEST_P(LockAnswers, AnIdThatHasNoRowIsNotFoundWhateverBecameOfIt) {
     HOLDFAST_CHECK("locks U-P 130");
     HOLDFAST_CHECK("locks U-P 131");
     EXPECT_EQ(why_not(LockId::fresh()), Missing::not_found) << "it never existed";
-    const Grant ann = take("taken over", 1s);
-    const Grant cleaned = take("cleaned up", 1s);
-    let_a_short_lease_end();
+    const Grant ann = take("taken over");
+    const Grant cleaned = take("cleaned up");
+    let_the_lease_end();
     const Grant bob = take("taken over");
     EXPECT_EQ(why_not(ann.lock_id), Missing::not_found) << "the row has another id";
     EXPECT_TRUE(locks.extend(bob.lock_id, 10s).ok);

@@ -22,7 +22,8 @@ std::int64_t ms_of(ServerTime time) {
     return time.time_since_epoch().count();
 }
 
-// Leases of a few milliseconds, without the grace that would hide a mistake.
+// Leases of a few milliseconds, without the grace that would hide a mistake. Many are over when
+// their answer arrives; those count as well, so they must not be refused.
 constexpr Locks::Hooks sharp{.tolerance = 0ms, .refuse_born_expired = false};
 
 class Overlap : public testing::TestWithParam<Setting> {

@@ -16,7 +16,7 @@ protected:
         EXPECT_EQ(said.find(id.reveal()), std::string::npos) << said;
     }
     CapturingLogger log;
-    Locks talkative{db, {.logger = &log}, unhurried};
+    Locks talkative{db, {.logger = &log}};
 };
 
 TEST_P(LockSecrets, StayOutOfReportsAndLogs) {

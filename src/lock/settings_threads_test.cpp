@@ -28,7 +28,7 @@ TEST_P(LockIsolation, IsNoMatterForAnswers) {
     HOLDFAST_CHECK("locks N7");
     set("default_transaction_isolation", GetParam());
     const auto strict = db.open();
-    Locks locks(*strict, {}, {.tolerance = 0ms, .refuse_born_expired = false});
+    Locks locks(*strict, {}, {.tolerance = 0ms});
     std::atomic<std::uint64_t> last = 0;
     std::atomic<int> inside = 0;
     all_at_once(8, [&](int) {
@@ -66,7 +66,7 @@ TEST_F(LockServer, ThatForgetsCommitsIsRefusedUnlessThatIsAccepted) {
 
     CapturingLogger log;
     Locks accepted(*forgetful, {.accept_lost_commits = true, .logger = &log});
-    EXPECT_TRUE(is_granted(accepted.acquire("k", 1s)));
+    EXPECT_TRUE(is_granted(accepted.acquire("k", 10s)));
     EXPECT_EQ(log.count("forget"), 1U);
 }
 
@@ -114,10 +114,10 @@ TEST_P(LockLimits, TheLastFenceIsIssuedAndThenNoMore) {
     HOLDFAST_CHECK("locks N9");
     CapturingLogger log;
     Locks watched(db, {.logger = &log});
-    EXPECT_TRUE(watched.release(std::get<Grant>(watched.acquire("k", 1s)).lock_id).ok);
+    EXPECT_TRUE(watched.release(std::get<Grant>(watched.acquire("k", 10s)).lock_id).ok);
     EXPECT_EQ(log.count("approaches its end"), 0U);
     db.tamper("UPDATE holdfast_fences SET fence = 899999999999999");
-    const auto last = std::get<Grant>(watched.acquire("k", 1s));
+    const auto last = std::get<Grant>(watched.acquire("k", 10s));
     EXPECT_EQ(to_string(last.fence), "900000000000000");
     EXPECT_EQ(log.count("approaches its end"), 1U);
     EXPECT_TRUE(watched.release(last.lock_id).ok);
@@ -245,7 +245,7 @@ TEST_P(LockTables, TenWhoCreateThemAtOnceAllSucceed) {
         EXPECT_EQ(sql::schema_apply(own, schema_part(), {}).version, 1);
     });
     Locks locks(db);
-    EXPECT_TRUE(is_granted(locks.acquire("k", 1s)));
+    EXPECT_TRUE(is_granted(locks.acquire("k", 10s)));
 }
 
 // What the stories stand on: every database is empty, its own, and gone with its test.
@@ -259,8 +259,8 @@ TEST_P(LockTables, EveryStoryHasADatabaseOfItsOwn) {
     sql::schema_apply(second, schema_part(), {});
     Locks here(db);
     Locks there(second);
-    EXPECT_TRUE(is_granted(here.acquire("k", 1s)));
-    EXPECT_TRUE(is_granted(there.acquire("k", 1s)));
+    EXPECT_TRUE(is_granted(here.acquire("k", 10s)));
+    EXPECT_TRUE(is_granted(there.acquire("k", 10s)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, LockLimits, every_setting(), setting_name);

@@ -12,6 +12,8 @@ namespace {
 
 class Line : public LockStory {
 protected:
+    Line() : LockStory(unhurried) {}  // Every story here is about turns.
+
     struct Waiter {
         LockId id = LockId::fresh();
         std::unique_ptr<Place> place;
@@ -81,7 +83,7 @@ TEST_P(Line, ADeadWaiterCostsOneReservation) {
     const auto granted = std::get<Grant>(try_again(cyd));
     cyd.place->arrived();
     EXPECT_TRUE(locks.release(granted.lock_id).ok);
-    EXPECT_TRUE(is_granted(locks.acquire("k", 1s))) << "nobody is waited for again";
+    EXPECT_TRUE(is_granted(locks.acquire("k", 10s))) << "nobody is waited for again";
 }
 
 // Somebody whose patience is over is passed by.
@@ -90,7 +92,7 @@ TEST_P(Line, AWaiterWhoseTimeIsOverIsNotCalled) {
     const Waiter bob = join("k");  // For a minute.
     db.advance_clock(61s);
     EXPECT_TRUE(locks.release(ann.lock_id).ok);
-    EXPECT_TRUE(is_granted(locks.acquire("k", 1s)));
+    EXPECT_TRUE(is_granted(locks.acquire("k", 10s)));
 }
 
 TEST_P(Line, WhoeverGivesUpPassesTheTurnOn) {

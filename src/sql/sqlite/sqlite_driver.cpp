@@ -83,6 +83,7 @@ public:
         const bool busy = group_->busy();
         const bool open = writer_.has_value();
         stats.waiting += static_cast<int>(group_->waiting());
+        stats.waiting += open && writer_->waits_for_lock() ? 1 : 0;  // For another process.
         stats.in_use += open && busy ? 1 : 0;
         stats.ready += open && !busy ? 1 : 0;
         stats.opened += 1;
