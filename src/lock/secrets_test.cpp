@@ -1,7 +1,10 @@
 // Keys and lock ids never show where people look: logs, messages, reports.
 #include "lock_fixture.hpp"
+#include <fmt/core.h>
 
 #include <holdfast/base/log_capture.hpp>
+#include <holdfast/lock/telemetry.hpp>
+#include <holdfast/lock/with_lock.hpp>
 
 namespace holdfast::lock::stories {
 namespace {
@@ -12,7 +15,7 @@ class LockSecrets : public LockStory {
 protected:
     // Whatever was said: neither the key nor the id of a lock is in it.
     void expect_discreet(const std::string& said, const LockId& id) {
-        EXPECT_EQ(said.find("4711"), std::string::npos) << said;
+        EXPECT_EQ(said.find("salary"), std::string::npos) << said;
         EXPECT_EQ(said.find(id.reveal()), std::string::npos) << said;
     }
     CapturingLogger log;
@@ -80,6 +83,54 @@ TEST_P(LockSecrets, StayOutOfMessages) {
     for (const std::string& line : log.lines()) {
         expect_discreet(line, id);
     }
+}
+
+// Everything that an event says, as somebody would log it.
+std::string dump(const Event& event) {
+    return fmt::format("{} {} {} {} {} {} {} {} {} {} {}",
+                       to_string(event.type),
+                       to_string(event.result),
+                       event.reason,
+                       event.key_hash,
+                       event.lock_id_hash,
+                       event.fence ? to_string(*event.fence) : "",
+                       event.code ? to_string(*event.code) : "",
+                       event.attempt,
+                       event.duration.count(),
+                       event.key.value_or(""),
+                       event.lock_id.value_or(""));
+}
+
+// All that can come of a call, directly and by way of a handle.
+TEST_P(LockSecrets, StayOutOfEvents) {
+    HOLDFAST_CHECK("locks N20");
+    std::vector<std::string> said;
+    const auto keep = [&](const Event& event) { said.push_back(dump(event)); };
+    Observed observed(talkative, {.on_event = keep});
+    Observed raw(talkative, {.on_event = keep, .include_raw = true});
+
+    const auto grant = std::get<Grant>(observed.acquire(secret_key, 60s));
+    EXPECT_TRUE(is_busy(observed.acquire(secret_key, 60s)));
+    EXPECT_TRUE(observed.extend(grant.lock_id, 60s).ok);
+    EXPECT_TRUE(observed.is_locked(secret_key));
+    EXPECT_TRUE(observed.find(secret_key));
+    EXPECT_TRUE(observed.find_by_id(grant.lock_id));
+    EXPECT_TRUE(observed.find_raw(secret_key)) << "what is raw goes to the caller alone";
+    EXPECT_TRUE(observed.release(grant.lock_id).ok);
+    EXPECT_FALSE(observed.release(grant.lock_id).ok);
+    EXPECT_FALSE(observed.extend(grant.lock_id, 60s).ok);
+    EXPECT_TRUE(lock_error_of([&] { (void)observed.acquire(secret_key, -1s); }));
+    WithLock scope{.key = std::string(secret_key), .ttl = 60s};
+    const LockId held =
+        with_lock(observed, scope, [](Handle& lock) { return lock.grant().lock_id; });
+
+    EXPECT_GE(said.size(), 13U) << "or nothing was tested";
+    for (const std::string& line : said) {
+        expect_discreet(line, grant.lock_id);
+        expect_discreet(line, held);
+    }
+    EXPECT_FALSE(raw.is_locked(secret_key));
+    EXPECT_NE(said.back().find(secret_key), std::string::npos) << "the search would find it";
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, LockSecrets, every_setting(), setting_name);
