@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -228,8 +229,8 @@ TEST_P(LockKill, ProcessesThatAreStoppedHurtNobody) {
         auto& other = *alive[static_cast<std::size_t>(stop + 1) % alive.size()];
         sleeper.wait_for(sleeper.acknowledged() + 1 + random.below(10), Deadline::after(60s));
         sleeper.freeze();
-        // A process that is stopped while it writes to a file keeps the file; nobody but the one
-        // who stopped it can help there. A server is not held up by a client.
+        // A server is not held up by a client. A process that is stopped while it writes to a file
+        // keeps the file: see AWriterThatIsStoppedKeepsTheFileAndNobodyHangs.
         if (GetParam() == test::Backend::postgres) {
             other.wait_for(other.acknowledged() + 20, Deadline::after(60s));
         } else {
@@ -246,6 +247,53 @@ TEST_P(LockKill, ProcessesThatAreStoppedHurtNobody) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, LockKill, test::every_backend(), test::backend_name);
+
+// On a file, N16 cannot mean that others take locks meanwhile: the stopped process holds the lock
+// of the whole file, and only the kernel could take it away. It means that nobody hangs: each call
+// that writes ends by its deadline, with an error that says to come back, and looking goes on.
+TEST(LockFreeze, AWriterThatIsStoppedKeepsTheFileAndNobodyHangs) {
+    HOLDFAST_CHECK("locks N16");
+    test::Database db{test::Backend::sqlite};
+    sql::schema_apply(*db, lock::schema_part(), {});
+    lock::Grant held{.lock_id = lock::LockId::fresh()};
+    {
+        lock::Locks locks(*db);
+        held = std::get<lock::Grant>(locks.acquire("held", 60s));
+    }
+    db.close();
+    static constexpr sql::Statement touch{"crash.touch",
+                                          "UPDATE holdfast_fences SET fence = fence"};
+    test::Victim writer([&](test::Witness& witness) {
+        sql::Database own(db.url(), test::quick_options());
+        own.transact("Touch", {}, [&](sql::Tx& tx) {
+            tx.exec(touch);
+            witness.acknowledged(1);
+            ::pause();  // In the middle of its transaction; what kills it ends it.
+        });
+    });
+    writer.wait_for(1, Deadline::after(60s));
+    writer.freeze();
+    db.reopen();
+    lock::Locks locks(*db);
+    const auto refused = [](const std::function<void()>& call) {
+        try {
+            call();
+            return false;
+        } catch (const lock::LockError& error) {
+            return error.lock_code() == lock::LockCode::service_unavailable && error.retryable() &&
+                   !error.indeterminate();
+        }
+    };
+    const auto soon = [] { return Deadline::after(200ms); };
+    EXPECT_TRUE(refused([&] { (void)locks.acquire("k", 10s, {.deadline = soon()}); }));
+    EXPECT_TRUE(refused([&] { locks.extend(held.lock_id, 60s, {.deadline = soon()}); }));
+    EXPECT_TRUE(refused([&] { locks.release(held.lock_id, {.deadline = soon()}); }));
+    EXPECT_TRUE(locks.is_locked("held"));
+    EXPECT_FALSE(locks.is_locked("k"));
+    (void)writer.kill_after(1, Deadline::after(60s));
+    EXPECT_TRUE(std::holds_alternative<lock::Grant>(locks.acquire("k", 10s)));
+    EXPECT_TRUE(locks.release(held.lock_id).ok);
+}
 
 }  // namespace
 }  // namespace holdfast
