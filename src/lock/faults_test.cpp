@@ -166,6 +166,65 @@ TEST_F(LockFaults, MissingTablesAreNamedWithTheCure) {
     EXPECT_NE(std::string_view(error->what()).find("schema apply"), std::string_view::npos);
 }
 
+// ---- On every database
+// ---------------------------------------------------------------------------
+
+class LockAway : public LockStory {
+protected:
+    static void expect_unavailable(const std::function<void()>& call) {
+        const auto error = lock_error_of(call);
+        ASSERT_TRUE(error);
+        EXPECT_EQ(error->lock_code(), LockCode::service_unavailable) << error->what();
+        EXPECT_TRUE(error->retryable()) << error->what();
+        EXPECT_FALSE(error->indeterminate()) << error->what();
+        EXPECT_TRUE(error->cause());
+    }
+};
+
+TEST_P(LockAway, AClosedDatabaseIsUnavailableForEveryCall) {
+    HOLDFAST_CHECK("locks U-B 4");
+    HOLDFAST_CHECK("locks U-B 9");
+    HOLDFAST_CHECK("locks U-B 15");
+    HOLDFAST_CHECK("locks U-B 20");
+    const Grant held = take("held", 60s);
+    db->stop(Deadline::after(20s));
+    expect_unavailable([&] { (void)locks.acquire("k", 10s); });
+    expect_unavailable([&] { (void)locks.release(held.lock_id); });
+    expect_unavailable([&] { (void)locks.extend(held.lock_id, 10s); });
+    expect_unavailable([&] { (void)locks.is_locked("k"); });
+    expect_unavailable([&] { (void)locks.find("k"); });
+    expect_unavailable([&] { (void)locks.find_by_id(held.lock_id); });
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, LockAway, every_setting(), setting_name);
+
+// What a server that is away is to a client, a file that another process keeps is here: for those
+// who want to write. Readers are not in its way.
+TEST(LockFileKept, ByAnotherProcessIsUnavailableForWriters) {
+    HOLDFAST_CHECK("locks U-B 4");
+    HOLDFAST_CHECK("locks U-B 9");
+    HOLDFAST_CHECK("locks U-B 15");
+    LockDatabase db{Setting{test::Backend::sqlite}};
+    Locks locks(db);
+    const auto held = std::get<Grant>(locks.acquire("held", 60s));
+    static constexpr sql::Statement touch{"test.touch", "UPDATE holdfast_fences SET fence = fence"};
+    OpenTransaction other(db.open(1), touch);
+    const auto soon = [] { return Deadline::after(100ms); };
+    for (const std::function<void()>& call : std::vector<std::function<void()>>{
+             [&] { (void)locks.acquire("k", 10s, {.deadline = soon()}); },
+             [&] { (void)locks.release(held.lock_id, {.deadline = soon()}); },
+             [&] { (void)locks.extend(held.lock_id, 10s, {.deadline = soon()}); }}) {
+        const auto error = lock_error_of(call);
+        ASSERT_TRUE(error);
+        EXPECT_EQ(error->lock_code(), LockCode::service_unavailable) << error->what();
+        EXPECT_TRUE(error->retryable());
+        EXPECT_FALSE(error->indeterminate());
+    }
+    EXPECT_TRUE(locks.is_locked("held"));
+    other.let_go();
+    EXPECT_TRUE(locks.release(held.lock_id).ok);
+}
+
 // ---- Conflicts
 // -----------------------------------------------------------------------------------
 
