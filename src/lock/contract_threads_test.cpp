@@ -126,22 +126,6 @@ TEST_P(LockCrowd, WorkersUnderALockLoseNoUpdate) {
     EXPECT_FALSE(locks.is_locked("k"));
 }
 
-TEST_P(LockCrowd, WorkersWithKeysOfTheirOwnAllSucceed) {
-    HOLDFAST_CHECK("locks B3");
-    std::atomic<int> pairs = 0;
-    all_at_once(10, [&](int i) {
-        for (int round = 0; round < 10; ++round) {
-            const Acquired answer = locks.acquire("worker/" + std::to_string(i), 60s);
-            ASSERT_TRUE(is_granted(answer));
-            EXPECT_EQ(value_of(std::get<Grant>(answer).fence),
-                      static_cast<std::uint64_t>(round) + 1);
-            EXPECT_TRUE(locks.release(std::get<Grant>(answer).lock_id).ok);
-            ++pairs;
-        }
-    });
-    EXPECT_EQ(pairs, 100);
-}
-
 // ---- Handles
 // -------------------------------------------------------------------------------------
 
