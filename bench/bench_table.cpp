@@ -2,6 +2,7 @@
 
 #include <fstream>
 
+#include "workers.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/error.hpp>
@@ -80,6 +81,12 @@ void drop_table(Database& db) {
 void update_row(Database& db, std::int64_t row, const sql::TxOptions& options) {
     const sql::Guard guard{.what = "row", .key = {row}, .tokens = {table_token}};
     (void)db.run("bench.update", options, guard, update, table_step);
+}
+
+Work update_bare(BareSqlite& bare, std::chrono::nanoseconds time, const std::stop_token& stop) {
+    return run_workers(1, time, stop, [&bare](Random& random) {
+        bare.update(random_row(random), table_token, table_step);
+    });
 }
 
 std::filesystem::path write_pgbench_script(const std::filesystem::path& directory) {

@@ -26,6 +26,10 @@ void make_table(sql::Database& db, const sql::TxOptions& options);
 void drop_table(sql::Database& db);
 // One fenced update of a row, as a transaction of its own.
 void update_row(sql::Database& db, std::int64_t row, const sql::TxOptions& options);
+// The limit on a file: the same by the bare C API, one after another.
+[[nodiscard]] Work update_bare(BareSqlite& bare,
+                               std::chrono::nanoseconds time,
+                               const std::stop_token& stop);
 // The same in pgbench's language, as a file in `directory`.
 [[nodiscard]] std::filesystem::path write_pgbench_script(const std::filesystem::path& directory);
 

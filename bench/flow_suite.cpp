@@ -7,9 +7,7 @@
 #include "bare_sqlite.hpp"
 #include "bench_table.hpp"
 #include "flow_scenarios.hpp"
-#include "pgbench.hpp"
-#include "private_server.hpp"
-#include "workers.hpp"
+#include "measured_server.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/error.hpp>
@@ -39,9 +37,7 @@ public:
         return run_scenario(scenario, {.store = store_, .commit_us = commit_us_}, time, stop);
     }
     Work limit(const Scenario&, std::chrono::nanoseconds time, const std::stop_token& stop) {
-        const Work work = run_workers(1, time, stop, [this](Random& random) {
-            bare_.update(random_row(random), table_token, table_step);
-        });
+        const Work work = update_bare(bare_, time, stop);
         commit_us_ = commit_us(work, 1);
         return work;
     }
@@ -56,16 +52,12 @@ private:
 class ServerBench {
 public:
     ServerBench(const Place& place, std::string url)
-        : server_(url.empty() ? start_private_server() : nullptr),
-          url_(server_ ? server_->url() : std::move(url)),
-          db_(url_, place.database),
-          script_(write_pgbench_script(place.directory)) {
+        : server_(place, std::move(url)), db_(server_.database(place.database.connections)) {
         sql::schema_apply(db_, flow::schema_part(), {.stop = place.stop});
         store_.emplace(db_);
-        make_table(db_, {.stop = place.stop});
     }
 
-    std::map<std::string, std::string> durability() { return server_durability(db_); }
+    std::map<std::string, std::string> durability() { return server_.durability(); }
     Work ours(const Scenario& scenario,
               std::chrono::nanoseconds time,
               const std::stop_token& stop) {
@@ -74,18 +66,15 @@ public:
     Work limit(const Scenario& scenario,
                std::chrono::nanoseconds time,
                const std::stop_token& stop) {
-        Work work = run_pgbench(
-            {.url = url_, .script = script_, .clients = scenario.in_flight, .time = time}, stop);
+        Work work = server_.limit(scenario.in_flight, time, stop);
         commit_us_ = commit_us(work, scenario.in_flight);
         return work;
     }
 
 private:
-    std::unique_ptr<PrivateServer> server_;
-    std::string url_;
-    sql::Database db_;
+    MeasuredServer server_;
+    sql::Database& db_;
     std::optional<flow::Store> store_;
-    std::filesystem::path script_;
     double commit_us_ = 0;
 };
 

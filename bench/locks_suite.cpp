@@ -9,13 +9,11 @@
 #include "bare_sqlite.hpp"
 #include "bench_table.hpp"
 #include "latencies.hpp"
-#include "pgbench.hpp"
-#include "private_server.hpp"
+#include "measured_server.hpp"
 #include "workers.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/error.hpp>
-#include <holdfast/base/log.hpp>
 #include <holdfast/lock/locks.hpp>
 #include <holdfast/lock/with_lock.hpp>
 #include <holdfast/sql/url.hpp>
@@ -94,71 +92,40 @@ Work run_cycles(sql::Database& db,
 // The server's side. Its tables are dropped in the end.
 class ServerLocks {
 public:
-    ServerLocks(const Place& place, std::string url) : place_(place), url_(std::move(url)) {
-        if (url_.empty()) {
-            server_ = start_private_server();
-            url_ = server_->url();
-        }
-        script_ = write_pgbench_script(place.directory);
-        open(1);
-        make_table(*db_, {.stop = place.stop});
-        sql::schema_apply(*db_, schema_.part(), {.stop = place.stop});
+    ServerLocks(const Place& place, std::string url) : server_(place, std::move(url)) {
+        sql::schema_apply(server_.database(1), schema_.part(), {.stop = place.stop});
     }
     ~ServerLocks() {
-        try {
-            open(1);
-            drop_table(*db_);
+        locks_.reset();
+        server_.clean_up([this](sql::Database& db) {
             for (const sql::Statement& drop : drops) {
-                (void)db_->run("bench.clean", {}, drop.with(schema_.tables()));
+                (void)db.run("bench.clean", {}, drop.with(schema_.tables()));
             }
-            (void)db_->run("bench.clean", {}, forget, schema_.part().name);
-        } catch (const std::exception& failure) {  // Out of reach; so are the tables.
-            if (place_.database.logger != nullptr) {
-                place_.database.logger->warn("bench tables left behind",
-                                             {{"error", failure.what()}});
-            }
-        }
+            (void)db.run("bench.clean", {}, forget, schema_.part().name);
+        });
     }
     ServerLocks(const ServerLocks&) = delete;
     ServerLocks& operator=(const ServerLocks&) = delete;
 
-    std::map<std::string, std::string> durability() { return server_durability(*db_); }
+    std::map<std::string, std::string> durability() { return server_.durability(); }
 
     Work ours(int clients, Keys keys, std::chrono::nanoseconds time, const std::stop_token& stop) {
-        open(clients);
-        return run_cycles(*db_, *locks_, clients, keys, time, stop);
+        if (!locks_ || !server_.serves(clients)) {
+            locks_.reset();
+            locks_.emplace(server_.database(clients), lock::LocksOptions{.names = bench_names()});
+        }
+        return run_cycles(server_.database(clients), *locks_, clients, keys, time, stop);
     }
     [[nodiscard]] Work limit(int clients,
                              std::chrono::nanoseconds time,
                              const std::stop_token& stop) const {
-        return run_pgbench({.url = url_, .script = script_, .clients = clients, .time = time},
-                           stop);
+        return server_.limit(clients, time, stop);
     }
 
 private:
-    // One handle per number of clients: idle connections of another one would burden both sides.
-    void open(int clients) {
-        if (clients == clients_) {
-            return;
-        }
-        locks_.reset();
-        db_.reset();
-        clients_ = 0;
-        sql::DatabaseOptions options = place_.database;
-        options.connections = clients;
-        db_.emplace(url_, std::move(options));
-        locks_.emplace(*db_, lock::LocksOptions{.names = bench_names()});
-        clients_ = clients;
-    }
-
-    const Place& place_;
     lock::Schema schema_{bench_names()};
-    std::string url_;
-    std::unique_ptr<PrivateServer> server_;
-    std::filesystem::path script_;
-    std::optional<sql::Database> db_;
+    MeasuredServer server_;
     std::optional<lock::Locks> locks_;
-    int clients_ = 0;
 };
 
 // Two files on the same disk, so that neither side sees the other's pages or locks.
@@ -177,9 +144,7 @@ public:
         return run_cycles(db_, *locks_, clients, keys, time, stop);
     }
     Work limit(std::chrono::nanoseconds time, const std::stop_token& stop) {
-        return run_workers(1, time, stop, [this](Random& random) {
-            bare_.update(random_row(random), table_token, table_step);
-        });
+        return update_bare(bare_, time, stop);
     }
 
 private:

@@ -5,13 +5,10 @@
 
 #include "bare_sqlite.hpp"
 #include "bench_table.hpp"
-#include "pgbench.hpp"
-#include "private_server.hpp"
+#include "measured_server.hpp"
 #include "workers.hpp"
 #include <fmt/core.h>
 
-#include <holdfast/base/error.hpp>
-#include <holdfast/base/log.hpp>
 #include <holdfast/sql/url.hpp>
 
 namespace holdfast::bench {
@@ -38,64 +35,6 @@ Work update_rows(Database& db,
     return work;
 }
 
-// The server's side. Its table is dropped in the end.
-class PostgresBench {
-public:
-    PostgresBench(const Place& place, std::string url) : place_(place), url_(std::move(url)) {
-        if (url_.empty()) {
-            server_ = start_private_server();
-            url_ = server_->url();
-        }
-        script_ = write_pgbench_script(place.directory);
-        make_table(database(1), {.stop = place.stop});
-    }
-    ~PostgresBench() {
-        try {
-            drop_table(database(1));
-        } catch (const std::exception& failure) {  // The server is out of reach; so is the table.
-            if (place_.database.logger != nullptr) {
-                place_.database.logger->warn("bench table left behind",
-                                             {{"error", failure.what()}});
-            }
-        }
-    }
-    PostgresBench(const PostgresBench&) = delete;
-    PostgresBench& operator=(const PostgresBench&) = delete;
-
-    std::map<std::string, std::string> durability() { return server_durability(database(1)); }
-
-    Work ours(int clients, std::chrono::nanoseconds time, const std::stop_token& stop) {
-        return update_rows(database(clients), clients, time, stop);
-    }
-    [[nodiscard]] Work limit(int clients,
-                             std::chrono::nanoseconds time,
-                             const std::stop_token& stop) const {
-        return run_pgbench({.url = url_, .script = script_, .clients = clients, .time = time},
-                           stop);
-    }
-
-private:
-    // One handle per number of clients: idle connections of another one would burden both sides.
-    Database& database(int clients) {
-        if (clients != clients_) {
-            db_.reset();
-            clients_ = 0;
-            sql::DatabaseOptions options = place_.database;
-            options.connections = clients;
-            db_ = std::make_unique<Database>(url_, std::move(options));
-            clients_ = clients;
-        }
-        return *db_;
-    }
-
-    const Place& place_;
-    std::string url_;
-    std::unique_ptr<PrivateServer> server_;
-    std::filesystem::path script_;
-    std::unique_ptr<Database> db_;
-    int clients_ = 0;
-};
-
 // Two files on the same disk, so that neither side sees the other's pages or locks.
 class SqliteBench {
 public:
@@ -111,9 +50,7 @@ public:
         return update_rows(db_, writers, time, stop);
     }
     Work limit(std::chrono::nanoseconds time, const std::stop_token& stop) {
-        return run_workers(1, time, stop, [this](Random& random) {
-            bare_.update(random_row(random), table_token, table_step);
-        });
+        return update_bare(bare_, time, stop);
     }
 
 private:
@@ -156,9 +93,10 @@ private:
     Pair postgres_pair(int clients, std::optional<double> floor) {
         return {.name = fmt::format("pg.update.c{}", clients),
                 .unit = "tx/s",
-                .ours = [this, clients](
-                            auto time,
-                            const auto& stop) { return postgres_->ours(clients, time, stop); },
+                .ours =
+                    [this, clients](auto time, const auto& stop) {
+                        return update_rows(postgres_->database(clients), clients, time, stop);
+                    },
                 .limit = [this, clients](
                              auto time,
                              const auto& stop) { return postgres_->limit(clients, time, stop); },
@@ -175,7 +113,7 @@ private:
     }
 
     const Place& place_;
-    std::optional<PostgresBench> postgres_;
+    std::optional<MeasuredServer> postgres_;
     std::optional<SqliteBench> sqlite_;
 };
 

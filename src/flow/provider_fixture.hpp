@@ -20,6 +20,7 @@
 #include <holdfast/sql/schema.hpp>
 #include <holdfast/testing/backends.hpp>
 #include <holdfast/testing/check.hpp>
+#include <holdfast/testing/conflicts.hpp>
 #include <holdfast/testing/database.hpp>
 
 namespace holdfast::flow {
@@ -79,28 +80,6 @@ template <class T>
         throw std::logic_error("there is no " + std::string(what));
     }
     return std::move(*value);
-}
-
-// A sequence keeps counting when its transaction is rolled back, so a trigger can refuse a commit
-// and let the repeat pass. Each transaction counts once, however many rows it changes.
-[[nodiscard]] inline std::string conflict_script(int every) {
-    return "CREATE SEQUENCE conflicts;"
-           "CREATE FUNCTION conflict() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-           " IF current_setting('story.decided', true) IS DISTINCT FROM txid_current()::text THEN"
-           "  PERFORM set_config('story.decided', txid_current()::text, true);"
-           "  IF nextval('conflicts') % " +
-           std::to_string(every) +
-           " = 1 THEN"
-           "   RAISE EXCEPTION 'a conflict on purpose' USING ERRCODE = '40001';"
-           "  END IF;"
-           " END IF;"
-           " RETURN NULL; END $$;"
-           "DO $$ DECLARE t text; BEGIN"
-           " FOR t IN SELECT tablename FROM pg_tables"
-           "  WHERE schemaname = current_schema() AND tablename LIKE 'flow\\_%' LOOP"
-           "  EXECUTE 'CREATE CONSTRAINT TRIGGER conflict AFTER INSERT OR UPDATE OR DELETE ON '"
-           "   || t || ' DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION conflict()';"
-           " END LOOP; END $$";
 }
 
 struct Placed {
@@ -417,9 +396,7 @@ protected:
 
     // Changes rows behind the provider's back, and past the conflicts.
     void tamper(const std::string& script) const {
-        db.execute(
-            (GetParam().conflict_every > 0 ? "SET session_replication_role = replica;" : "") +
-            script);
+        db.execute(std::string(GetParam().conflict_every > 0 ? test::past_conflicts : "") + script);
     }
     [[nodiscard]] std::int64_t rows(const std::string& table, const std::string& instance) const {
         return db.number("SELECT COUNT(*) FROM " + table + " WHERE instance_id = '" + instance +
@@ -433,7 +410,7 @@ private:
     sql::Database& migrated() {
         schema_apply(db, schema_part(), {});
         if (GetParam().conflict_every > 0) {
-            db.execute(conflict_script(GetParam().conflict_every));
+            test::refuse_commits(db, GetParam().conflict_every, "flow_");
         }
         return db;
     }

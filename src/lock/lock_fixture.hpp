@@ -24,6 +24,7 @@
 #include <holdfast/sql/source.hpp>
 #include <holdfast/testing/backends.hpp>
 #include <holdfast/testing/check.hpp>
+#include <holdfast/testing/conflicts.hpp>
 #include <holdfast/testing/database.hpp>
 
 namespace holdfast::lock::stories {
@@ -62,29 +63,6 @@ inline std::ostream& operator<<(std::ostream& out, const Setting& setting) {
     return every_setting(20);
 }
 
-// A sequence keeps counting when its transaction is rolled back, so a trigger can refuse a commit
-// and let the repeat pass. Each transaction counts once, however many rows it changes.
-[[nodiscard]] inline std::string conflict_script(int every) {
-    return "CREATE SEQUENCE conflicts;"
-           "CREATE FUNCTION conflict() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-           " IF current_setting('story.decided', true) IS DISTINCT FROM txid_current()::text THEN"
-           "  PERFORM set_config('story.decided', txid_current()::text, true);"
-           "  IF nextval('conflicts') % " +
-           std::to_string(every) +
-           " = 1 THEN"
-           "   RAISE EXCEPTION 'a conflict on purpose' USING ERRCODE = '40001';"
-           "  END IF;"
-           " END IF;"
-           " RETURN NULL; END $$;"
-           "DO $$ DECLARE t text; BEGIN"
-           " FOR t IN SELECT tablename FROM pg_tables"
-           "  WHERE schemaname = current_schema() AND tablename LIKE 'holdfast\\_%'"
-           "  AND tablename NOT LIKE '%schema%' LOOP"
-           "  EXECUTE 'CREATE CONSTRAINT TRIGGER conflict AFTER INSERT OR UPDATE OR DELETE ON '"
-           "   || t || ' DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION conflict()';"
-           " END LOOP; END $$";
-}
-
 // The parameters of a plain server, and the dialect of one that never waits.
 class OptimisticSource final : public sql::ConnectionSource {
 public:
@@ -115,7 +93,7 @@ public:
         : setting_(setting), outside(setting.backend, std::move(options)) {
         sql::schema_apply(outside, schema_part(), {});
         if (setting.conflict_every > 0) {
-            outside.execute(conflict_script(setting.conflict_every));
+            test::refuse_commits(outside, setting.conflict_every, "holdfast_");
         }
         if (setting.optimistic) {
             outside.close();
@@ -146,9 +124,8 @@ public:
     }
     // Changes rows behind everybody's back, and past the conflicts.
     void tamper(const std::string& script) const {
-        outside.execute(
-            (setting_.conflict_every > 0 ? "SET session_replication_role = replica;" : "") +
-            script);
+        outside.execute(std::string(setting_.conflict_every > 0 ? test::past_conflicts : "") +
+                        script);
     }
     // True once somebody waits for somebody else's row, or for the file.
     [[nodiscard]] bool wait_until_blocked(Deadline deadline = Deadline::after(20s)) {
