@@ -23,8 +23,9 @@ constexpr auto day = 40ms;
 struct Loan {
     std::string id;
     std::string officer;
+    int days = 0;  // To decide.
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Loan, id, officer)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Loan, id, officer, days)
 
 struct Decision {
     bool granted = false;
@@ -45,7 +46,7 @@ HOLDFAST_NAME(nudge, "review.nudge");
 namespace {
 
 flow::Workflow<std::string> review(flow::Context& ctx, Loan loan) {
-    auto deadline = ctx.start(ctx.sleep(3 * day));  // One timer for the whole loop.
+    auto deadline = ctx.start(ctx.sleep(loan.days * day));  // One timer for the whole loop.
     for (int reminders = 1;; ++reminders) {
         auto first = co_await flow::any(ctx.receive(decisions), deadline.ref(), ctx.sleep(day));
         if (const Decision* decision = std::get_if<0>(&first)) {
@@ -77,9 +78,9 @@ void run(const std::string& url) {
     flow::Runtime runtime{store, registry};
     flow::Client client{store};
 
-    for (const char* id : {"loan-1", "loan-2", "loan-3"}) {
-        submit(client, {.id = id, .officer = "ann"});
-    }
+    submit(client, {.id = "loan-1", .officer = "ann", .days = 1'000});
+    submit(client, {.id = "loan-2", .officer = "ann", .days = 1'000});
+    submit(client, {.id = "loan-3", .officer = "ann", .days = 3});
     client.signal("loan-1", decisions, {.granted = true, .by = "bob"});
     (void)client.wait_for_status("loan-2", 0, 30s);  // Somebody was reminded.
     client.signal("loan-2", decisions, {.granted = true, .by = "ann"});
