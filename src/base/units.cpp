@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 #include <limits>
+#include <optional>
 #include <span>
 
 #include <fmt/core.h>
@@ -81,6 +82,61 @@ const Unit* find_unit(std::span<const Unit> units, std::string_view name) noexce
         }
     }
     return nullptr;
+}
+
+// Each takes what it reads off the front of `text`.
+bool take(std::string_view& text, std::string_view expected) {
+    if (!text.starts_with(expected)) {
+        return false;
+    }
+    text.remove_prefix(expected.size());
+    return true;
+}
+
+std::optional<unsigned> take_digits(std::string_view& text, std::size_t count) {
+    const std::string_view number = text.substr(0, count);
+    if (number.size() != count || number.find_first_not_of(digits) != std::string_view::npos) {
+        return std::nullopt;
+    }
+    unsigned value = 0;
+    std::from_chars(number.data(), number.data() + count, value);
+    text.remove_prefix(count);
+    return value;
+}
+
+std::optional<std::chrono::year_month_day> date_of(std::string_view& text) {
+    const auto year = take_digits(text, 4);
+    const auto month = year && take(text, "-") ? take_digits(text, 2) : std::nullopt;
+    const auto day = month && take(text, "-") ? take_digits(text, 2) : std::nullopt;
+    if (!day || *year == 0) {
+        return std::nullopt;
+    }
+    const std::chrono::year_month_day date{std::chrono::year{static_cast<int>(*year)},
+                                           std::chrono::month{*month},
+                                           std::chrono::day{*day}};
+    return date.ok() ? std::optional(date) : std::nullopt;
+}
+
+std::optional<std::chrono::microseconds> time_of_day(std::string_view& text) {
+    const auto hour = take_digits(text, 2);
+    const auto minute = hour && take(text, ":") ? take_digits(text, 2) : std::nullopt;
+    const auto second = minute && take(text, ":") ? take_digits(text, 2) : std::nullopt;
+    if (!second || *hour > 23 || *minute > 59 || *second > 59) {
+        return std::nullopt;
+    }
+    std::chrono::microseconds fraction{0};
+    if (take(text, ".")) {
+        std::chrono::microseconds unit = std::chrono::milliseconds{100};
+        auto digit = take_digits(text, 1);
+        if (!digit) {
+            return std::nullopt;
+        }
+        for (; digit; digit = take_digits(text, 1), unit /= 10) {
+            fraction += *digit * unit;
+        }
+    }
+    return std::chrono::hours{*hour} + std::chrono::minutes{*minute} +
+           std::chrono::seconds{*second} + fraction;
 }
 
 }  // namespace
@@ -173,6 +229,17 @@ std::string format_size(std::uint64_t bytes) {
         }
     }
     return fmt::format("{}", bytes);
+}
+
+Wall parse_moment(std::string_view text) {
+    std::string_view rest = text;
+    const auto date = date_of(rest);
+    const auto time = date && take(rest, "T") ? time_of_day(rest) : std::nullopt;
+    if (!time || (rest != "Z" && rest != "+00:00")) {
+        throw InvalidArgument(fmt::format(
+            "'{}' is not a moment; write it in UTC, for example 2026-01-02T03:04:05Z", text));
+    }
+    return std::chrono::sys_days{*date} + *time;
 }
 
 }  // namespace holdfast

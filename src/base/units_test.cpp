@@ -122,5 +122,36 @@ RC_GTEST_PROP(Size, ReadsBackWhatItPrints, (std::uint64_t number)) {
     RC_ASSERT(parse_size(format_size(bytes)) == bytes);
 }
 
+TEST(Moment, ReadsIso8601InUtc) {
+    const Wall day = std::chrono::sys_days{std::chrono::year{2028} / 2 / 29};
+    EXPECT_EQ(parse_moment("2028-02-29T00:00:00Z"), day);
+    EXPECT_EQ(parse_moment("2028-02-29T23:59:59Z"), day + 24h - 1s);
+    EXPECT_EQ(parse_moment("2028-02-29T00:00:01.25Z"), day + 1250ms);
+    EXPECT_EQ(parse_moment("2028-02-29T00:00:00.1234567899Z"), day + 123'456us);
+    EXPECT_EQ(parse_moment("2028-02-29T00:00:00+00:00"), day);
+}
+
+TEST(Moment, RefusesEverythingElse) {
+    for (const std::string_view text : {"",
+                                        "now",
+                                        "2028-02-29",
+                                        "2028-02-29T00:00:00",
+                                        "2028-02-29 00:00:00Z",
+                                        "2028-02-29T00:00:00+01:00",
+                                        "2028-02-29T00:00:00.Z",
+                                        "2028-02-29T00:00:00Zulu",
+                                        "2028-02-29T24:00:00Z",
+                                        "2028-02-29T00:60:00Z",
+                                        "2028-02-29T00:00:60Z",
+                                        "2027-02-29T00:00:00Z",
+                                        "2028-13-01T00:00:00Z",
+                                        "0000-01-01T00:00:00Z",
+                                        "28-02-29T00:00:00Z",
+                                        "+028-02-29T00:00:00Z"}) {
+        EXPECT_THAT(refusal(parse_moment, text), HasSubstr("for example 2026-01-02T03:04:05Z"))
+            << text;
+    }
+}
+
 }  // namespace
 }  // namespace holdfast

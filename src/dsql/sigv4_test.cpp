@@ -32,9 +32,7 @@ TEST(SigV4, EncodingKeepsOnlyWhatNeedsNone) {
 }
 
 TEST(SigV4, ADateHasOneForm) {
-    const auto time = parse_amz_date("20280229T235959Z");
-    ASSERT_TRUE(time);
-    EXPECT_EQ(amz_date(*time), "20280229T235959Z");
+    EXPECT_EQ(amz_date(parse_amz_date("20280229T235959Z").value_or(Wall{})), "20280229T235959Z");
     for (const std::string_view broken : {"",
                                           "20260229T000000Z",
                                           "20261301T000000Z",

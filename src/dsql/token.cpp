@@ -18,7 +18,7 @@ constexpr std::string_view service = "dsql";
 constexpr std::string_view algorithm = "AWS4-HMAC-SHA256";
 constexpr std::string_view terminator = "aws4_request";
 constexpr std::string_view after_host = "/?";
-constexpr std::size_t token_bytes_max = 16 * 1024;
+constexpr std::size_t token_bytes_max = 16384;
 constexpr std::size_t token_params_max = 32;
 
 // ---- Making

@@ -7,11 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "sigv4.hpp"
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <holdfast/base/assert.hpp>
+#include <holdfast/base/units.hpp>
 #include <holdfast/dsql/token.hpp>
 
 namespace holdfast::dsql::test {
@@ -25,17 +23,6 @@ struct Vector {
 
     [[nodiscard]] std::string text(const char* field) const { return expected.at(field); }
 };
-
-// "2025-12-31T23:59:59.999Z"
-inline Wall time_of_vector(const std::string& text) {
-    const std::string compact = text.substr(0, 4) + text.substr(5, 2) + text.substr(8, 5) +
-                                text.substr(14, 2) + text.substr(17, 2) + "Z";
-    const auto time = parse_amz_date(compact);
-    HOLDFAST_ASSERT(time.has_value());
-    constexpr std::size_t whole_seconds = 20;
-    const bool fraction = text.size() > whole_seconds;
-    return *time + std::chrono::milliseconds{fraction ? std::stoi(text.substr(20, 3)) : 0};
-}
 
 inline Vector read_vector(const nlohmann::json& entry) {
     const auto& input = entry.at("input");
@@ -51,7 +38,7 @@ inline Vector read_vector(const nlohmann::json& entry) {
         .credentials = {.access_key_id = input.at("access_key_id"),
                         .secret_access_key = input.at("secret_access_key"),
                         .session_token = text_or_empty("session_token")},
-        .now = time_of_vector(input.at("signing_time")),
+        .now = parse_moment(input.at("signing_time").get<std::string>()),
         .expected = entry.value("expected", nlohmann::json::object()),
     };
     if (!input.at("expires_in_seconds").is_null()) {

@@ -1,10 +1,13 @@
-// Durations and sizes as people write them: 250ms, 1m30s, 64KiB, 10MB.
+// Durations, sizes and moments as people write them: 250ms, 1m30s, 64KiB, 10MB,
+// 2026-01-02T03:04:05Z.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
+
+#include <holdfast/base/clock.hpp>
 
 namespace holdfast {
 
@@ -22,5 +25,9 @@ namespace holdfast {
 
 // A text that parse_size() reads back as `bytes`: in the largest unit that leaves a whole number.
 [[nodiscard]] std::string format_size(std::uint64_t bytes);
+
+// A moment of ISO 8601 in UTC, from the year 1 on: 2026-01-02T03:04:05Z, also with a fraction
+// (which is cut to microseconds) or with +00:00 for Z. Else invalid_argument, with an example.
+[[nodiscard]] Wall parse_moment(std::string_view text);
 
 }  // namespace holdfast
