@@ -77,8 +77,10 @@ TEST_P(LockArguments, AMistakeIsReportedBeforeAStoppedToken) {
                    "ttlMs");
 }
 
+class LockWaits : public LockStory {};
+
 // The acquisition waits for a transaction that will not end; the token must free its caller.
-TEST_P(LockArguments, ATokenThatFiresDuringAnAcquisitionEndsIt) {
+TEST_P(LockWaits, ATokenThatFiresDuringAnAcquisitionEndsIt) {
     HOLDFAST_CHECK("locks C7");
     (void)take("k");
     let_the_lease_end();
@@ -273,6 +275,13 @@ TEST_P(LockArguments, AStormOfMistakesLeavesTheBackendWorking) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, LockArguments, every_setting(), setting_name);
+// Not on DSQL, where nobody stands in another's way.
+INSTANTIATE_TEST_SUITE_P(Every,
+                         LockWaits,
+                         testing::Values(Setting{test::Backend::sqlite},
+                                         Setting{test::Backend::postgres},
+                                         Setting{test::Backend::postgres, true}),
+                         setting_name);
 
 }  // namespace
 }  // namespace holdfast::lock::stories

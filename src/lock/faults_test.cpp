@@ -250,7 +250,7 @@ protected:
 
 TEST_P(LockConflicts, EveryOperationSurvivesAsManyAsItMayTry) {
     HOLDFAST_CHECK("locks N17");
-    const int times = GetParam().optimistic ? 10 : 5;
+    const int times = GetParam().backend == test::Backend::dsql ? 10 : 5;
     meet(times);
     const Grant ann = take("k", 60s);
     EXPECT_EQ(met(), times + 1);
@@ -285,7 +285,7 @@ TEST_P(LockConflicts, OneTooManyIsUnavailableAndNothingHasHappened) {
 INSTANTIATE_TEST_SUITE_P(Every,
                          LockConflicts,
                          testing::Values(Setting{test::Backend::postgres},
-                                         Setting{test::Backend::postgres, true}),
+                                         Setting{test::Backend::dsql}),
                          setting_name);
 
 }  // namespace

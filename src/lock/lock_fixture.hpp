@@ -26,6 +26,7 @@
 #include <holdfast/testing/check.hpp>
 #include <holdfast/testing/conflicts.hpp>
 #include <holdfast/testing/database.hpp>
+#include <holdfast/testing/dsql.hpp>
 
 namespace holdfast::lock::stories {
 
@@ -34,15 +35,17 @@ using namespace std::chrono_literals;
 // A database, and which of its commits are refused with a conflict: every second one, say.
 struct Setting {
     test::Backend backend = test::Backend::sqlite;
-    // PostgreSQL under the rules of a server that never waits: snapshots, conflicts instead of row
-    // locks, the transaction's own clock, no notifications. It stands for DSQL.
+    // PostgreSQL with the statements of a server that never waits, on snapshots, although it waits:
+    // for stories that need somebody to stand in another's way at a certain moment.
     bool optimistic = false;
-    int conflict_every = 0;  // 0: none.
+    int conflict_every = 0;    // 0: none.
+    bool early_abort = false;  // DSQL: tells of a conflict at the statement, not at the commit.
 };
 
 [[nodiscard]] inline std::string to_string(const Setting& setting) {
     return (setting.optimistic ? "optimistic" : std::string(to_string(setting.backend))) +
-           (setting.conflict_every > 0 && !setting.optimistic ? "_with_conflicts" : "");
+           (setting.conflict_every > 0 && !setting.optimistic ? "_with_conflicts" : "") +
+           (setting.early_abort ? "_early" : "");
 }
 inline std::ostream& operator<<(std::ostream& out, const Setting& setting) {
     return out << to_string(setting);
@@ -56,7 +59,8 @@ inline std::ostream& operator<<(std::ostream& out, const Setting& setting) {
     return testing::Values(Setting{test::Backend::sqlite},
                            Setting{test::Backend::postgres},
                            Setting{test::Backend::postgres, false, conflict_every},
-                           Setting{test::Backend::postgres, true, conflict_every});
+                           Setting{test::Backend::dsql, false, conflict_every},
+                           Setting{test::Backend::dsql, false, 0, true});
 }
 // Rarer conflicts: in a crowd, one can be unlucky more often than it may try.
 [[nodiscard]] inline auto every_setting_of_a_crowd() {
@@ -90,7 +94,7 @@ class LockDatabase {
 public:
     explicit LockDatabase(const Setting& setting,
                           sql::DatabaseOptions options = test::quick_options())
-        : setting_(setting), outside(setting.backend, std::move(options)) {
+        : setting_(told_how_to_report(setting)), outside(setting.backend, std::move(options)) {
         sql::schema_apply(outside, schema_part(), {});
         if (setting.conflict_every > 0) {
             test::refuse_commits(outside, setting.conflict_every, "holdfast_");
@@ -124,7 +128,10 @@ public:
     }
     // Changes rows behind everybody's back, and past the conflicts.
     void tamper(const std::string& script) const {
-        outside.execute(std::string(setting_.conflict_every > 0 ? test::past_conflicts : "") +
+        const bool as_superuser =
+            setting_.backend == test::Backend::dsql && setting_.conflict_every > 0;
+        outside.execute((as_superuser ? "SET ROLE postgres;" : "") +
+                        std::string(setting_.conflict_every > 0 ? test::past_conflicts : "") +
                         script);
     }
     // True once somebody waits for somebody else's row, or for the file.
@@ -145,6 +152,13 @@ public:
     }
 
 private:
+    static const Setting& told_how_to_report(const Setting& setting) {
+        if (setting.backend == test::Backend::dsql) {
+            test::shared_gateway().set_early_abort(setting.early_abort);
+        }
+        return setting;
+    }
+
     Setting setting_;
 
 public:
