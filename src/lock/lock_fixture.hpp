@@ -82,7 +82,9 @@ public:
                 {"client_encoding", "UTF8"},
                 {"options", R"(-c default_transaction_isolation=repeatable\ read)"}};
     }
-    void opened(const sql::ConnectParams&, const sql::DatabaseError*) noexcept override {}
+    bool opened(const sql::ConnectParams&, const sql::DatabaseError*) noexcept override {
+        return false;
+    }
     void closed() noexcept override {}
 
 private:

@@ -11,21 +11,24 @@ constexpr Dialect sqlite{.product = Product::sqlite,
                          .transactional_ddl = true,
                          .advisory_locks = false,
                          .skip_locked = false,
-                         .clock_moves = false};
+                         .clock_moves = false,
+                         .cancels = true};
 constexpr Dialect postgres{.product = Product::postgres,
                            .locks_block = true,
                            .notifies = true,
                            .transactional_ddl = true,
                            .advisory_locks = true,
                            .skip_locked = true,
-                           .clock_moves = true};
+                           .clock_moves = true,
+                           .cancels = true};
 constexpr Dialect dsql{.product = Product::dsql,
                        .locks_block = false,
                        .notifies = false,
                        .transactional_ddl = false,
                        .advisory_locks = false,
                        .skip_locked = false,
-                       .clock_moves = false};
+                       .clock_moves = false,
+                       .cancels = false};
 
 // `#` is the number of the clock's parameter. PostgreSQL's clock is read when the expression is
 // evaluated, after any lock the statement waited for; its parameter is the test's offset. SQLite's

@@ -32,7 +32,8 @@ Code code_of(ErrorClass error_class, SqlState state) noexcept {
             break;
     }
     const std::string_view category = state.category();
-    if (category == "28" || state == SqlState{"42501"}) {
+    // Of class 08 only a refused login is permanent; see classify_opening().
+    if (category == "28" || category == "08" || state == SqlState{"42501"}) {
         return Code::unauthorized;
     }
     if (category == "22" || category == "23") {
@@ -120,6 +121,15 @@ ErrorClass classify(SqlState state) noexcept {
         return ErrorClass::connection_lost;
     }
     return ErrorClass::permanent;
+}
+
+ErrorClass classify_opening(SqlState state, std::string_view hint) noexcept {
+    return state == SqlState{"08006"} && !hint.empty() ? ErrorClass::permanent : classify(state);
+}
+
+bool is_login_expired(const DatabaseError& refused) noexcept {
+    return refused.state() == SqlState{"08006"} &&
+           refused.hint().find("Signature expired") != std::string::npos;
 }
 
 ErrorClass classify(const Error& error) noexcept {

@@ -66,23 +66,38 @@ SqlState state_of_opening(std::string_view message) {
     return {};
 }
 
-pool::FailureClass failure_class(SqlState state) {
+// The server's hint, from the same text. Empty if it gave none.
+std::string hint_of_opening(std::string_view message) {
+    constexpr std::string_view before = "\nHINT:  ";
+    const std::size_t at = message.find(before);
+    if (at == std::string_view::npos) {
+        return {};
+    }
+    message.remove_prefix(at + before.size());
+    return one_line(message.substr(0, message.find('\n')));
+}
+
+pool::FailureClass failure_class(const DatabaseError& error) {
+    const SqlState state = error.state();
     if (state == SqlState{"53300"}) {
         return pool::FailureClass::full;
     }
     if (state == SqlState{"53400"}) {
         return pool::FailureClass::rate_limited;
     }
-    if (state.category() == "28") {
+    if (error.code() == Code::unauthorized) {
         return pool::FailureClass::auth;
     }
-    if (state.empty() || classify(state) == ErrorClass::connection_lost) {
+    if (state.empty() || error.error_class() == ErrorClass::connection_lost) {
         return pool::FailureClass::transport;
     }
     return pool::FailureClass::other;
 }
 
-std::string_view opening_cure(SqlState state) {
+std::string_view opening_cure(SqlState state, std::string_view hint) {
+    if (classify_opening(state, hint) == ErrorClass::permanent && state.category() == "08") {
+        return "check the AWS credentials, what IAM permits them, and the user in the database URL";
+    }
     if (state.category() == "28") {
         return "correct the user or the password in the database URL";
     }
@@ -107,12 +122,19 @@ DatabaseError opening_failed(PGconn* raw, std::string_view stage) {
             message.erase(at, code.size());
         }
     }
-    const std::string text =
-        fmt::format("{}, at stage {}; {}", message, stage, opening_cure(state));
+    const std::string hint = hint_of_opening(whole);
+    const std::string text = fmt::format("{}{}{}, at stage {}; {}",
+                                         message,
+                                         hint.empty() ? "" : ": ",
+                                         hint,
+                                         stage,
+                                         opening_cure(state, hint));
     if (state.empty()) {
         return ConnectionLost(Outcome::not_applied, text);
     }
-    return {state, Outcome::not_applied, text};
+    DatabaseError error(classify_opening(state, hint), state, Outcome::not_applied, text);
+    error.set_hint(hint);
+    return error;
 }
 
 std::string_view stage_of(ConnStatusType status) {
@@ -268,7 +290,7 @@ Connection::Prepared& Connection::prepared(const Rendered* statement, std::span<
 }
 
 pool::OpenError to_open_error(const DatabaseError& error) {
-    pool::OpenError failed(failure_class(error.state()), error.code(), error.what());
+    pool::OpenError failed(failure_class(error), error.code(), error.what());
     failed.set_cause(std::make_exception_ptr(error));
     return failed;
 }

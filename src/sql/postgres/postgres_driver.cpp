@@ -19,6 +19,17 @@ namespace {
 
 constexpr std::chrono::seconds connect_patience{10};
 
+// libpq keeps its own time-out only where it waits itself, and here it never does.
+std::chrono::seconds patience_of(const ConnectParams& params) {
+    const auto given = params.find("connect_timeout");
+    int seconds = 0;
+    if (given != params.end()) {
+        const std::string& text = given->second;
+        std::from_chars(text.data(), text.data() + text.size(), seconds);
+    }
+    return seconds > 0 ? std::chrono::seconds{seconds} : connect_patience;
+}
+
 // Opens physical connections with what the source gives.
 class SourceOpener final : public pool::Opener {
 public:
@@ -35,17 +46,24 @@ public:
     }
 
     std::unique_ptr<Connection> open_connection(Deadline deadline, const std::stop_token& stop) {
-        const ConnectParams params = source_->prepare(deadline, stop);
-        try {
-            auto connection = Connection::open(
-                params, deadline.earlier(Deadline::after(connect_patience)), stop, [this] {
-                    source_->closed();
-                });
-            source_->opened(params, nullptr);
-            return connection;
-        } catch (const DatabaseError& error) {
-            source_->opened(params, &error);
-            throw;
+        for (bool again = true;; again = false) {
+            const ConnectParams params = source_->prepare(deadline, stop);
+            try {
+                auto connection = Connection::open(
+                    params, deadline.earlier(Deadline::after(patience_of(params))), stop, [this] {
+                        source_->closed();
+                    });
+                source_->opened(params, nullptr);
+                return connection;
+            } catch (const DatabaseError& error) {
+                if (!source_->opened(params, &error) || !again) {
+                    throw;
+                }
+            } catch (const std::exception& error) {
+                const ConnectionLost lost(Outcome::not_applied, error.what());
+                source_->opened(params, &lost);
+                throw;
+            }
         }
     }
 
@@ -208,7 +226,7 @@ public:
     [[nodiscard]] ConnectParams prepare(Deadline, const std::stop_token&) override {
         return params_;
     }
-    void opened(const ConnectParams&, const DatabaseError*) noexcept override {}
+    bool opened(const ConnectParams&, const DatabaseError*) noexcept override { return false; }
     void closed() noexcept override {}
 
 private:

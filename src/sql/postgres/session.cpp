@@ -376,8 +376,15 @@ void PgSession::interrupt(Wait why) {
         on_stop_.reset();
         connection_.stop_signal().reset();
         patience_ = Deadline::after(grace);
-        canceller_.cancel(raw_);
-        return;
+        if (dialect_.cancels) {
+            canceller_.cancel(raw_);
+            return;
+        }
+        // Nothing stops that server's work but hanging up. Only a commit is worth the wait: its
+        // answer says what became of it.
+        if (commit_sent_) {
+            return;
+        }
     }
     broken_ = true;
     throw DatabaseError(

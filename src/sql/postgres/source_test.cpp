@@ -4,17 +4,23 @@
 #include <atomic>
 #include <memory>
 
-#include <gtest/gtest.h>
+#include "postgres/refusing_server.hpp"
+#include <gmock/gmock.h>
 
 #include <holdfast/sql/database.hpp>
 #include <holdfast/sql/url.hpp>
 #include <holdfast/testing/check.hpp>
 #include <holdfast/testing/database.hpp>
+#include <holdfast/testing/fault_proxy.hpp>
 
 namespace holdfast::sql {
 namespace {
 
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
 constexpr Statement one{"test.one", "SELECT 1 AS n"};
+constexpr Statement sleep_long{"test.sleep", "SELECT 1 FROM pg_sleep(60)"};
 constexpr Statement end_sessions{"test.end_sessions",
                                  "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
                                  "WHERE datname = current_database() AND pid <> pg_backend_pid()"};
@@ -25,6 +31,8 @@ struct Calls {
     std::atomic<int> failed = 0;
     std::atomic<int> closed = 0;
     std::atomic<bool> refuse = false;
+    std::string host{};  // Of another server than the test's own.
+    std::string port = "5432";
 };
 
 // A server without notifications and without blocking locks, whose connections need a fresh name
@@ -43,13 +51,15 @@ public:
         if (calls_.refuse) {
             throw Error(Code::unauthorized, Outcome::not_applied, "there is no permit today");
         }
-        return {{"host", folder_},
+        return {{"host", calls_.host.empty() ? folder_ : calls_.host},
+                {"port", calls_.port},
                 {"dbname", name_},
                 {"user", "postgres"},
                 {"application_name", "ticket-" + std::to_string(number)}};
     }
-    void opened(const ConnectParams&, const DatabaseError* failure) noexcept override {
+    bool opened(const ConnectParams&, const DatabaseError* failure) noexcept override {
         ++(failure == nullptr ? calls_.opened : calls_.failed);
+        return failure != nullptr && is_login_expired(*failure);
     }
     void closed() noexcept override { ++calls_.closed; }
 
@@ -65,6 +75,11 @@ protected:
         options.sources["double"] = [this](const Url&) {
             return std::make_unique<Double>(server, calls);
         };
+    }
+
+    void point_to(const RefusingServer& refusing) {
+        calls.host = "127.0.0.1";
+        calls.port = std::to_string(refusing.port());
     }
 
     test::Database server{test::Backend::postgres};
@@ -119,6 +134,85 @@ TEST_F(Source, ThatHasNoTicketSaysWhy) {
     calls.refuse = true;
     EXPECT_EQ(test::code_of([&] { Database("double:cluster", options); }), Code::unauthorized);
     EXPECT_EQ(calls.opened + calls.failed, 0);
+}
+
+// A refused login says 08006 like a broken connection does; its hint tells them apart.
+TEST_F(Source, ALoginRefusedForAReasonIsPermanentAndSaysIt) {
+    RefusingServer refusing(
+        {{.state = "08006",
+          .message = "unable to accept connection, access denied",
+          .hint = "Wrong user to action mapping. user: admin, action: DbConnect"}});
+    point_to(refusing);
+    try {
+        const Database db("double:cluster", options);
+        FAIL() << "it was let in";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Code::unauthorized) << error.what();
+        EXPECT_EQ(classify(error), ErrorClass::permanent);
+        EXPECT_THAT(error.what(), HasSubstr("Wrong user to action mapping. user: admin"));
+        EXPECT_THAT(error.what(), HasSubstr("check the AWS credentials"));
+    }
+    EXPECT_EQ(calls.prepared, 1) << "another token would be refused as well";
+    EXPECT_EQ(calls.failed, 1);
+}
+
+TEST_F(Source, ALoginThatIsTooOldIsTriedOnceMoreWithAFreshOne) {
+    const RefusingServer::Refusal expired{.state = "08006",
+                                          .message = "unable to accept connection, access denied",
+                                          .hint = "Signature expired: 20260101T000000Z is now"};
+    RefusingServer refusing({expired, expired, expired});
+    point_to(refusing);
+    EXPECT_EQ(test::code_of([&] { Database("double:cluster", options); }), Code::unauthorized);
+    EXPECT_EQ(calls.prepared, 2);
+    EXPECT_EQ(calls.failed, 2);
+}
+
+TEST_F(Source, ARefusalWithoutAHintMayPass) {
+    RefusingServer refusing({{.state = "08006",
+                              .message = "unable to accept connection, waking up cluster",
+                              .hint = ""}});
+    point_to(refusing);
+    try {
+        const Database db("double:cluster", options);
+        FAIL() << "it was let in";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Code::unavailable) << error.what();
+        EXPECT_EQ(classify(error), ErrorClass::connection_lost);
+    }
+}
+
+// The text of a message decides nothing: both quotas have the words of a refused login in it.
+TEST_F(Source, AFullServerIsToldByItsSqlState) {
+    const auto refusal_class = [](const char* state) {
+        return classify(DatabaseError(classify_opening(SqlState{state}, "Signature expired"),
+                                      SqlState{state},
+                                      Outcome::not_applied,
+                                      "Unable to accept connection, access denied"));
+    };
+    EXPECT_EQ(refusal_class("53300"), ErrorClass::connection_limit);
+    EXPECT_EQ(refusal_class("53400"), ErrorClass::connection_limit);
+    EXPECT_EQ(refusal_class("57P03"), ErrorClass::connection_lost);
+    EXPECT_EQ(refusal_class("XX000"), ErrorClass::permanent);
+    EXPECT_EQ(refusal_class("08006"), ErrorClass::permanent);
+}
+
+// That server takes no notice of a request to cancel, so none is sent: it would only cost one of
+// the connections that may be opened each second.
+TEST_F(Source, ThatCannotCancelIsHungUpOn) {
+    test::FaultProxy proxy(test::shared_postgres());
+    calls.host = proxy.address().socket_folder;
+    Database db("double:cluster", options);
+    const auto began = std::chrono::steady_clock::now();
+    EXPECT_EQ(test::code_of([&] {
+                  db.transact("Sleep", {.deadline = Deadline::after(50ms)}, [](Tx& tx) {
+                      (void)tx.query(sleep_long);
+                  });
+              }),
+              Code::deadline);
+    EXPECT_LT(std::chrono::steady_clock::now() - began, 30s);
+    EXPECT_EQ(proxy.connections(), 1) << "a request to cancel comes by a connection of its own";
+    (void)db.run("One", {}, one);
+    EXPECT_EQ(proxy.connections(), 2) << "the connection was given up";
 }
 
 TEST_F(Source, OfAnUnknownSchemeIsRefused) {

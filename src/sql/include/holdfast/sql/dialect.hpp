@@ -27,6 +27,8 @@ struct Dialect {
     bool skip_locked;
     // False: a transaction has one time, the same for all its statements.
     bool clock_moves;
+    // True: a running statement can be stopped. False: giving it up means hanging up.
+    bool cancels;
 };
 
 [[nodiscard]] const Dialect& dialect_of(Product product) noexcept;

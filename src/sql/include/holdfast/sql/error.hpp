@@ -54,6 +54,10 @@ enum class ErrorClass {
 
 // By the SQLSTATE and nothing else; never by the text of a message.
 [[nodiscard]] ErrorClass classify(SqlState state) noexcept;
+// The same for a refused opening, and the one place where more than the SQLSTATE decides: Aurora
+// DSQL refuses every login with 08006 and says why in the HINT only. With a hint it is a refused
+// login, without one a server that cannot be reached now.
+[[nodiscard]] ErrorClass classify_opening(SqlState state, std::string_view hint) noexcept;
 // In this order: condition failed, cancelled, deadline, SQLSTATE, transport, permanent. Looks
 // through causes, so that wrapping an error does not change what is done about it.
 [[nodiscard]] ErrorClass classify(const Error& error) noexcept;
@@ -76,12 +80,19 @@ public:
     // The server's own annotation of a conflict ("OC000"), for a metric's label and nothing else.
     [[nodiscard]] const std::string& annotation() const noexcept { return annotation_; }
     void set_annotation(std::string text) { annotation_ = std::move(text); }
+    // What the server added for people.
+    [[nodiscard]] const std::string& hint() const noexcept { return hint_; }
+    void set_hint(std::string text) { hint_ = std::move(text); }
 
 private:
     SqlState state_;
     ErrorClass class_;
     std::string annotation_;
+    std::string hint_;
 };
+
+// An opening was refused because its password is too old: a fresh one may be accepted.
+[[nodiscard]] bool is_login_expired(const DatabaseError& refused) noexcept;
 
 // The connection broke. Unknown if a commit had been sent and its answer had not come.
 class ConnectionLost : public DatabaseError {

@@ -32,8 +32,9 @@ public:
     // a permit or a token; throws Error if none is to be had.
     [[nodiscard]] virtual ConnectParams prepare(Deadline deadline, const std::stop_token& stop) = 0;
 
-    // What became of that opening: null if it succeeded. `prepare` and `opened` come in pairs.
-    virtual void opened(const ConnectParams& params, const DatabaseError* failure) noexcept = 0;
+    // What became of that opening: null if it succeeded. `prepare` and `opened` come in pairs. True
+    // if a failure is worth one more try at once, with fresh parameters; a second failure is final.
+    virtual bool opened(const ConnectParams& params, const DatabaseError* failure) noexcept = 0;
 
     // One connection that had been opened is closed.
     virtual void closed() noexcept = 0;

@@ -1,0 +1,54 @@
+// Connections to Aurora DSQL, for sql::Database.
+//
+//   dsql://[user@]<endpoint>[:port][/database]?options
+//
+// The user is `admin` and the database `postgres` unless the URL says otherwise. There is no
+// password: every physical connection gets a token, signed with the AWS credentials that are found
+// here. TLS is verified in full. Options: region (else from the endpoint's name), profile (of the
+// AWS files), hostaddr, port, sslrootcert, sslmode (verify-full, verify-ca or require),
+// connect_timeout, application_name, pool.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <holdfast/base/clock.hpp>
+#include <holdfast/dsql/credentials.hpp>
+#include <holdfast/dsql/token_cache.hpp>
+#include <holdfast/sql/source.hpp>
+
+namespace holdfast {
+class Logger;
+class Metrics;
+}  // namespace holdfast
+
+namespace holdfast::dsql {
+
+struct SourceOptions {
+    std::string application = "holdfast";
+    // Null: the places where the AWS SDKs look.
+    std::shared_ptr<CredentialProvider> credentials{};
+    const Clock* clock = nullptr;
+    Metrics* metrics = nullptr;
+    Logger* logger = nullptr;
+};
+
+// What a URL says, with all defaults filled in.
+struct Target {
+    TokenKey key;               // The endpoint, in its one spelling, its region, and the user.
+    std::string profile;        // Of the AWS files; empty: as the environment says.
+    sql::ConnectParams params;  // For libpq; without the password.
+};
+
+// Invalid_argument, naming the cure, for a URL that cannot work: no endpoint, a password, an option
+// that is not known, no region, or a mode that does not encrypt.
+[[nodiscard]] Target parse_target(const sql::Url& url, const std::string& application);
+
+// Waiting for a token, of the time that one opening has.
+inline constexpr std::chrono::seconds token_patience{5};
+
+// For DatabaseOptions::sources["dsql"]. All databases that are opened through one factory share
+// their credentials and tokens, which live until the last of them is gone.
+[[nodiscard]] sql::SourceFactory dsql_source(SourceOptions options = {});
+
+}  // namespace holdfast::dsql

@@ -1,0 +1,218 @@
+#include <holdfast/dsql/source.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <mutex>
+
+#include "http_client.hpp"
+#include "sigv4.hpp"
+#include <fmt/ranges.h>
+
+#include <holdfast/base/error.hpp>
+#include <holdfast/dsql/endpoint.hpp>
+#include <holdfast/sql/url.hpp>
+
+namespace holdfast::dsql {
+namespace {
+
+constexpr std::string_view form = "write dsql://USER@ENDPOINT/DATABASE";
+// What the URL may pass on to libpq. Everything else would be refused by the service, or is ours.
+constexpr std::array passed_on{
+    "hostaddr", "port", "sslrootcert", "sslmode", "connect_timeout", "application_name"};
+constexpr std::array ours{"region", "profile", "pool"};
+
+template <class Names>
+bool among(const Names& names, std::string_view name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string decoded(std::string_view text) {
+    const auto plain = percent_decoded(text);
+    if (!plain || plain->find('\0') != std::string::npos) {
+        throw InvalidArgument("the database URL has a bad percent escape; write % as %25");
+    }
+    return *plain;
+}
+
+std::string option(const sql::Url& url, std::string_view name) {
+    const auto found = url.options.find(name);
+    return found == url.options.end() ? "" : found->second;
+}
+
+// user@host:port/database, and what is left out.
+void parse_rest(std::string_view rest, Target& target) {
+    if (!rest.starts_with("//")) {
+        throw InvalidArgument(fmt::format("the database URL is malformed; {}", form));
+    }
+    rest.remove_prefix(2);
+    const std::size_t slash = std::min(rest.find('/'), rest.size());
+    std::string_view authority = rest.substr(0, slash);
+    const std::string database = decoded(rest.substr(std::min(slash + 1, rest.size())));
+    const std::size_t at = authority.rfind('@');
+    if (at != std::string_view::npos) {
+        const std::string_view user = authority.substr(0, at);
+        if (user.find(':') != std::string_view::npos) {
+            throw InvalidArgument(
+                "Aurora DSQL takes no passwords; leave it out of the database URL and sign in with "
+                "AWS credentials");
+        }
+        if (!user.empty()) {
+            target.key.user = decoded(user);
+        }
+        authority.remove_prefix(at + 1);
+    }
+    const std::size_t colon = authority.find(':');
+    if (colon != std::string_view::npos) {
+        target.params["port"] = authority.substr(colon + 1);
+    }
+    target.key.host = normal_endpoint(authority);
+    if (target.key.host.empty()) {
+        throw InvalidArgument(fmt::format("the database URL names no endpoint; {}", form));
+    }
+    target.params["dbname"] = database.empty() ? "postgres" : database;
+}
+
+void check_port(const std::string& text) {
+    int port = 0;
+    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), port);
+    if (fault != std::errc{} || end != text.data() + text.size() || port < 1 || port > 65'535) {
+        throw InvalidArgument(fmt::format("'{}' in the database URL is not a port", text));
+    }
+}
+
+void check_mode(const std::string& mode) {
+    if (mode != "verify-full" && mode != "verify-ca" && mode != "require") {
+        throw InvalidArgument(fmt::format(
+            "sslmode={} does not encrypt for sure, and Aurora DSQL demands it; use verify-full",
+            mode));
+    }
+}
+
+// Signs in with a fresh token for each connection.
+class Source final : public sql::ConnectionSource {
+public:
+    Source(Target target, std::shared_ptr<TokenCache> tokens)
+        : target_(std::move(target)), tokens_(std::move(tokens)) {}
+
+    [[nodiscard]] const sql::Dialect& dialect() const noexcept override {
+        return sql::dialect_of(sql::Product::dsql);
+    }
+
+    [[nodiscard]] sql::ConnectParams prepare(Deadline deadline,
+                                             const std::stop_token& stop) override {
+        sql::ConnectParams params = target_.params;
+        params["password"] =
+            tokens_->get(target_.key, deadline.earlier(Deadline::after(token_patience)), stop).text;
+        return params;
+    }
+
+    bool opened(const sql::ConnectParams& params,
+                const sql::DatabaseError* failure) noexcept override {
+        if (failure == nullptr || failure->code() != Code::unauthorized) {
+            return false;
+        }
+        // Whatever was wrong with it, the next opening gets another one.
+        tokens_->invalidate(target_.key, params.find("password")->second);
+        return sql::is_login_expired(*failure);
+    }
+
+    void closed() noexcept override {}
+
+private:
+    const Target target_;
+    const std::shared_ptr<TokenCache> tokens_;
+};
+
+// One token cache for each profile, made when first needed: it has a thread.
+class Caches {
+public:
+    explicit Caches(SourceOptions options) : options_(std::move(options)) {}
+
+    [[nodiscard]] const SourceOptions& options() const noexcept { return options_; }
+
+    std::shared_ptr<TokenCache> of(const Target& target) {
+        const std::lock_guard lock(mutex_);
+        auto cache = caches_[target.profile].lock();
+        if (!cache) {
+            cache = std::make_shared<TokenCache>(provider(target),
+                                                 TokenCacheOptions{.clock = options_.clock,
+                                                                   .metrics = options_.metrics,
+                                                                   .logger = options_.logger});
+            caches_[target.profile] = cache;
+        }
+        return cache;
+    }
+
+private:
+    [[nodiscard]] std::shared_ptr<CredentialProvider> provider(const Target& target) const {
+        if (options_.credentials) {
+            return options_.credentials;
+        }
+        return std::make_shared<CredentialChain>(CredentialOptions{.profile = target.profile,
+                                                                   .region = target.key.region,
+                                                                   .clock = options_.clock,
+                                                                   .logger = options_.logger});
+    }
+
+    const SourceOptions options_;
+    std::mutex mutex_;
+    std::map<std::string, std::weak_ptr<TokenCache>> caches_;
+};
+
+}  // namespace
+
+Target parse_target(const sql::Url& url, const std::string& application) {
+    Target target;
+    target.params = {{"port", "5432"},
+                     {"sslmode", "verify-full"},
+                     {"sslrootcert", system_ca_file},
+                     {"application_name", application},
+                     {"connect_timeout", "10"},
+                     {"client_encoding", "UTF8"},
+                     {"gssencmode", "disable"},
+                     {"keepalives_idle", "30"},
+                     {"keepalives_interval", "10"},
+                     {"keepalives_count", "3"},
+                     {"tcp_user_timeout", "30000"}};
+    parse_rest(url.rest, target);
+    for (const auto& [name, value] : url.options) {
+        if (among(passed_on, name)) {
+            target.params[name] = value;
+        } else if (!among(ours, name)) {
+            throw InvalidArgument(
+                fmt::format("the database URL has an option '{}' that dsql:// does not know; it "
+                            "knows {} and {}",
+                            name,
+                            fmt::join(passed_on, ", "),
+                            fmt::join(ours, ", ")));
+        }
+    }
+    check_port(target.params["port"]);
+    check_mode(target.params["sslmode"]);
+    target.params["host"] = target.key.host;
+    target.params["user"] = target.key.user;
+    target.profile = option(url, "profile");
+    target.key.region = option(url, "region");
+    if (target.key.region.empty()) {
+        const auto region = region_of(target.key.host);
+        if (!region) {
+            throw InvalidArgument(fmt::format(
+                "the name {} does not say its region; add ?region=us-east-1 to the database URL",
+                target.key.host));
+        }
+        target.key.region = *region;
+    }
+    return target;
+}
+
+sql::SourceFactory dsql_source(SourceOptions options) {
+    return [caches = std::make_shared<Caches>(std::move(options))](const sql::Url& url) {
+        Target target = parse_target(url, caches->options().application);
+        auto tokens = caches->of(target);
+        return std::make_unique<Source>(std::move(target), std::move(tokens));
+    };
+}
+
+}  // namespace holdfast::dsql

@@ -1,0 +1,169 @@
+#include <holdfast/dsql/source.hpp>
+
+#include "token_cache_story.hpp"
+#include <gmock/gmock.h>
+
+#include <holdfast/sql/url.hpp>
+#include <holdfast/testing/check.hpp>
+
+namespace holdfast::dsql {
+namespace {
+
+using namespace std::chrono_literals;
+using holdfast::test::code_of;
+using testing::HasSubstr;
+using testing::Pair;
+using testing::UnorderedElementsAre;
+
+const std::string endpoint = "4zabc7defghij2klmnopqrst5u.dsql.us-east-1.on.aws";
+
+Target target(const std::string& url) {
+    return parse_target(sql::parse_url(url), "holdfast");
+}
+
+std::string refusal(const std::string& url) {
+    try {
+        (void)target(url);
+        return "accepted";
+    } catch (const InvalidArgument& error) {
+        return error.what();
+    }
+}
+
+TEST(DsqlUrl, HasADefaultForEverythingButTheEndpoint) {
+    HOLDFAST_CHECK("connections open.default_user");
+    HOLDFAST_CHECK("connections dsn.no_tls");
+    const Target plain = target("dsql://" + endpoint);
+    EXPECT_EQ(plain.key.host, endpoint);
+    EXPECT_EQ(plain.key.region, "us-east-1");
+    EXPECT_EQ(plain.key.user, "admin");
+    EXPECT_EQ(plain.profile, "");
+    EXPECT_THAT(plain.params,
+                UnorderedElementsAre(Pair("host", endpoint),
+                                     Pair("port", "5432"),
+                                     Pair("user", "admin"),
+                                     Pair("dbname", "postgres"),
+                                     Pair("sslmode", "verify-full"),
+                                     Pair("sslrootcert", "/etc/ssl/certs/ca-certificates.crt"),
+                                     Pair("application_name", "holdfast"),
+                                     Pair("connect_timeout", "10"),
+                                     Pair("client_encoding", "UTF8"),
+                                     Pair("gssencmode", "disable"),
+                                     Pair("keepalives_idle", "30"),
+                                     Pair("keepalives_interval", "10"),
+                                     Pair("keepalives_count", "3"),
+                                     Pair("tcp_user_timeout", "30000")));
+    EXPECT_EQ(target("dsql://@" + endpoint + "/").params, plain.params);
+}
+
+TEST(DsqlUrl, MaySayAllOfIt) {
+    HOLDFAST_CHECK("connections dsn.full");
+    HOLDFAST_CHECK("connections dsn.mode_override");
+    const Target full = target(
+        "dsql://app%40night@LOCALHOST:5433/shop?region=eu-west-1&profile=work&hostaddr=127.0.0.1"
+        "&sslrootcert=/tmp/ca.pem&sslmode=require&connect_timeout=3&application_name=x&pool=4");
+    EXPECT_EQ(full.key.host, "localhost") << "a name has one spelling, whoever signs for it";
+    EXPECT_EQ(full.key.region, "eu-west-1");
+    EXPECT_EQ(full.key.user, "app@night");
+    EXPECT_EQ(full.profile, "work");
+    EXPECT_EQ(full.params.at("user"), "app@night");
+    EXPECT_EQ(full.params.at("dbname"), "shop");
+    EXPECT_EQ(full.params.at("port"), "5433");
+    EXPECT_EQ(full.params.at("hostaddr"), "127.0.0.1");
+    EXPECT_EQ(full.params.at("sslrootcert"), "/tmp/ca.pem");
+    EXPECT_EQ(full.params.at("sslmode"), "require");
+    EXPECT_EQ(full.params.at("connect_timeout"), "3");
+    EXPECT_EQ(full.params.at("application_name"), "x");
+    EXPECT_FALSE(full.params.contains("pool"));
+    EXPECT_EQ(target("dsql://" + endpoint + "?port=6000").params.at("port"), "6000");
+}
+
+TEST(DsqlUrl, ThatCannotWorkIsRefusedWithTheCure) {
+    EXPECT_THAT(refusal("dsql:" + endpoint), HasSubstr("write dsql://USER@ENDPOINT"));
+    EXPECT_THAT(refusal("dsql://"), HasSubstr("names no endpoint"));
+    EXPECT_THAT(refusal("dsql://app@"), HasSubstr("names no endpoint"));
+    EXPECT_THAT(refusal("dsql://app:hunter2@" + endpoint),
+                AllOf(HasSubstr("takes no passwords"), Not(HasSubstr("hunter2"))));
+    EXPECT_THAT(refusal("dsql://localhost"), HasSubstr("add ?region="));
+    EXPECT_THAT(refusal("dsql://" + endpoint + "?sslmode=prefer"), HasSubstr("use verify-full"));
+    EXPECT_THAT(refusal("dsql://" + endpoint + "?sslmode=disable"), HasSubstr("use verify-full"));
+    EXPECT_THAT(refusal("dsql://" + endpoint + "?statement_timeout=1s"),
+                HasSubstr("'statement_timeout' that dsql:// does not know"))
+        << "the service refuses it";
+    EXPECT_THAT(refusal("dsql://" + endpoint + ":x"), HasSubstr("'x' in the database URL"));
+    EXPECT_THAT(refusal("dsql://" + endpoint + "?port=70000"), HasSubstr("not a port"));
+    EXPECT_THAT(refusal("dsql://a%0@" + endpoint), HasSubstr("bad percent escape"));
+}
+
+class DsqlSource : public testing::Test {
+protected:
+    [[nodiscard]] static std::unique_ptr<sql::ConnectionSource> open(
+        const sql::SourceFactory& factory, const std::string& user = "admin") {
+        return factory(sql::parse_url("dsql://" + user + "@" + endpoint));
+    }
+    [[nodiscard]] sql::ConnectParams prepare() { return source->prepare(Deadline::after(30s), {}); }
+    [[nodiscard]] std::variant<TokenGrant, TokenRefusal> judge(const sql::ConnectParams& params) {
+        return verify_token(
+            params.at("password"),
+            {.host = endpoint, .region = "us-east-1", .user = params.at("user")},
+            [&](std::string_view) { return provider->get(Deadline::after(1s), {}); },
+            clock.wall_now());
+    }
+    [[nodiscard]] static sql::DatabaseError denied(const std::string& hint) {
+        sql::DatabaseError error(sql::classify_opening(sql::SqlState{"08006"}, hint),
+                                 sql::SqlState{"08006"},
+                                 Outcome::not_applied,
+                                 "access denied");
+        error.set_hint(hint);
+        return error;
+    }
+
+    ManualClock clock;
+    std::shared_ptr<test::TestProvider> provider = std::make_shared<test::TestProvider>();
+    sql::SourceFactory factory = dsql_source({.credentials = provider, .clock = &clock});
+    std::unique_ptr<sql::ConnectionSource> source = open(factory);
+};
+
+TEST_F(DsqlSource, SignsInWithATokenForItsUser) {
+    EXPECT_EQ(source->dialect().product, sql::Product::dsql);
+    const auto as_admin = judge(prepare());
+    EXPECT_EQ(std::get<TokenGrant>(as_admin).action, Action::connect_admin);
+    source = open(factory, "app");
+    const auto as_app = judge(prepare());
+    EXPECT_EQ(std::get<TokenGrant>(as_app).action, Action::connect);
+}
+
+TEST_F(DsqlSource, ATokenServesUntilItIsRefused) {
+    const auto first = prepare();
+    EXPECT_FALSE(source->opened(first, nullptr));
+    EXPECT_EQ(prepare(), first);
+    const sql::ConnectionLost lost(Outcome::not_applied, "reset");
+    EXPECT_FALSE(source->opened(first, &lost));
+    EXPECT_EQ(prepare(), first) << "a broken connection says nothing about the token";
+
+    clock.advance(1s);
+    const sql::DatabaseError wrong = denied("Wrong user to action mapping.");
+    EXPECT_FALSE(source->opened(first, &wrong)) << "not worth another try at once";
+    const auto second = prepare();
+    EXPECT_NE(second, first);
+    EXPECT_EQ(provider->forgotten, 1);
+
+    clock.advance(1s);
+    const sql::DatabaseError expired = denied("Signature expired: ...");
+    EXPECT_TRUE(source->opened(second, &expired));
+    EXPECT_NE(prepare(), second);
+}
+
+TEST_F(DsqlSource, SourcesOfOneFactoryShareTheirTokens) {
+    const auto first = prepare();
+    const auto other = open(factory);
+    EXPECT_EQ(other->prepare(Deadline::after(30s), {}).at("password"), first.at("password"));
+}
+
+TEST_F(DsqlSource, WithoutCredentialsItSaysWhy) {
+    provider->fail = true;
+    EXPECT_EQ(code_of([&] { (void)prepare(); }), Code::unavailable);
+}
+
+}  // namespace
+}  // namespace holdfast::dsql
