@@ -64,6 +64,7 @@ CommandLine::CommandLine() {
     add_demo();
     add_flow();
     add_lock();
+    add_dsql();
     add_schema();
     add_bench();
     add_config();

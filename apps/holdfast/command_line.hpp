@@ -10,6 +10,7 @@
 #include "cli.hpp"
 #include "command_tree.hpp"
 #include "demo.hpp"
+#include "dsql_lint.hpp"
 #include "flow.hpp"
 #include "lock.hpp"
 #include "schema.hpp"
@@ -44,6 +45,8 @@ private:
     void add_lock_takes(CLI::App& noun);
     void add_lock_runs(CLI::App& noun);
     void add_lock_house(CLI::App& noun);
+    void add_dsql();
+    void add_dsql_lint(CLI::App& noun);
     void add_schema();
     void add_bench();
     void add_config();
@@ -87,6 +90,7 @@ private:
     DemoWorkerRequest demo_worker_;
     FlowRequest flow_;
     LockRequest lock_;
+    DsqlLintRequest dsql_lint_;
     SchemaRequest schema_;
     BenchRequest bench_;
     std::string shell_;

@@ -154,6 +154,7 @@ void judge_copy(const Judging& judging, const Json& node) {
     if (node.contains("filename") || flag_field(node, "is_program")) {
         judging.refuse("copy-file", not_supported, "unsupported statement: Copy");
     }
+    judging.hint("copy", "older versions of the service had no COPY");
     if (node.contains("relation")) {
         judging.out.tables.push_back(table_name(field(node, "relation")));
         if (in) {
@@ -425,6 +426,11 @@ Judged judge_next(std::string_view sql,
     }
     if (out.refusal) {
         out.refusal->offset += out.offset;
+    }
+    for (auto* more : {&out.further, &out.hints}) {
+        for (Refusal& remark : *more) {
+            remark.offset += out.offset;
+        }
     }
     out.syntax_offset += out.offset;
     return out;

@@ -88,6 +88,8 @@ struct Judged {
     // where they were, so that a place in it is a place in the original. Empty for AWS IAM.
     std::string text;
     std::optional<Refusal> refusal;
+    std::vector<Refusal> further;   // What else is wrong with it; for people, who mend all at once.
+    std::vector<Refusal> hints;     // Accepted, but older texts or plain reason advise against it.
     std::string syntax_error;       // Of `unparsed`, in the parser's words.
     std::size_t syntax_offset = 0;  // And where, in the whole text.
 
@@ -111,8 +113,9 @@ struct Judged {
     std::vector<RowLock> row_locks;
     // SET, RESET, SHOW: the parameter, in lower case.
     std::string parameter;
-    std::string index_name;  // CREATE INDEX: its name, if it has one.
-    std::string role, arn;   // AWS IAM GRANT|REVOKE.
+    std::string index_name;             // CREATE INDEX: its name, if it has one.
+    std::optional<TableFacts> created;  // CREATE TABLE: what is known of the new table.
+    std::string role, arn;              // AWS IAM GRANT|REVOKE.
     bool iam_revoke = false;
 };
 

@@ -136,6 +136,7 @@ void judge_create_sequence(const Judging& judging, const Json& node) {
         }
     }
     judge_cache(judging, field(node, "options"), false, true);
+    judging.hint("sequence", "older versions of the service had no sequences");
 }
 
 void judge_view(const Judging& judging, const Json& node) {

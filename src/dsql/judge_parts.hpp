@@ -25,10 +25,18 @@ struct Judging {
                 std::string_view code,
                 std::string message,
                 std::size_t location = 0) const {
-        if (!out.refusal) {
-            out.refusal = Refusal{
-                .rule = rule, .code = code, .message = std::move(message), .offset = location};
+        Refusal refusal{
+            .rule = rule, .code = code, .message = std::move(message), .offset = location};
+        if (out.refusal) {
+            out.further.push_back(std::move(refusal));
+        } else {
+            out.refusal = std::move(refusal);
         }
+    }
+
+    void hint(std::string_view rule, std::string_view message, std::size_t location = 0) const {
+        out.hints.push_back(
+            {.rule = rule, .code = {}, .message = std::string(message), .offset = location});
     }
 
     [[nodiscard]] const TableFacts* facts(const TableName& name) const {

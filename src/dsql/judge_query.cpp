@@ -397,6 +397,12 @@ void judge_lock(const Judging& judging, const Walk& walk, const Lock& lock, bool
                        lock_clause_location(judging, strength));
         return;
     }
+    if (const std::string wait = text_field(*lock.clause, "waitPolicy");
+        wait == "LockWaitError" || wait == "LockWaitSkip") {
+        judging.hint("lock-wait",
+                     "nobody waits for a row here, so NOWAIT and SKIP LOCKED mean nothing",
+                     lock_clause_location(judging, strength));
+    }
     const Json& from = field(*lock.select, "fromClause");
     if (from.empty()) {
         return;
@@ -439,6 +445,11 @@ void judge_change(const Judging& judging, std::string_view name, const Json& nod
     out.returning = node.contains("returningList");
     out.on_conflict = node.contains("onConflictClause");
     if (name == "InsertStmt") {
+        if (const Json& conflict = field(node, "onConflictClause"); conflict.is_object()) {
+            judging.hint("on-conflict",
+                         "older advice is to avoid ON CONFLICT: it reads before it writes",
+                         location_of(conflict));
+        }
         const Json& values = field(field(field(node, "selectStmt"), "SelectStmt"), "valuesLists");
         if (!node.contains("selectStmt")) {
             out.rows_of_values = 1;  // DEFAULT VALUES.
@@ -512,6 +523,9 @@ void judge_query(const Judging& judging, std::string_view name, const Json& node
         out.kind = Kind::write;
     } else {
         out.kind = walk.locks.empty() ? Kind::read : Kind::lock;
+    }
+    if (out.writes_by_cte) {
+        judging.hint("writing-cte", "no probe has shown that a CTE may change rows");
     }
     for (const Lock& lock : walk.locks) {
         judge_lock(judging, walk, lock, lock.select == &node);

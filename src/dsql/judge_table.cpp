@@ -59,10 +59,17 @@ public:
         const std::size_t location = location_of(constraint);
         if (type == "CONSTR_PRIMARY" || type == "CONSTR_UNIQUE") {
             key(constraint, column, location);
+            if (type == "CONSTR_UNIQUE") {
+                judging_.hint("unique", "older versions had UNIQUE only as an index", location);
+            }
+        } else if (type == "CONSTR_CHECK") {
+            judging_.hint("check", "older versions of the service had no CHECK", location);
         } else if (type == "CONSTR_EXCLUSION") {
             judging_.refuse("exclude", not_supported, "EXCLUDE constraint not supported", location);
         } else if (type == "CONSTR_FOREIGN") {
             judging_.out.tables.push_back(table_name(field(constraint, "pktable")));
+            judging_.hint(
+                "foreign-key", "foreign keys are refused by versions before August 2026", location);
         } else if (type == "CONSTR_IDENTITY") {
             identity(constraint, column, location);
         } else if (type == "CONSTR_GENERATED" && is_mutable(field(constraint, "raw_expr"))) {
@@ -179,6 +186,34 @@ TypesOfColumns types_of(const TableFacts* facts) {
         }
     }
     return types;
+}
+
+// Columns and key of a table, as its own statement gives them.
+TableFacts facts_of(const Json& create) {
+    TableFacts facts;
+    const auto keep_key = [&](const Json& constraint, const std::string& column) {
+        if (text_field(constraint, "contype") != "CONSTR_PRIMARY") {
+            return;
+        }
+        for (const Json& name : field(constraint, "keys")) {
+            facts.key.push_back(string_value(name));
+        }
+        if (facts.key.empty()) {
+            facts.key.push_back(column);
+        }
+    };
+    for (const Json& element : field(create, "tableElts")) {
+        const Json& column = field(element, "ColumnDef");
+        if (column.is_object()) {
+            const std::string name = text_field(column, "colname");
+            facts.columns.push_back({name, column_type(field(column, "typeName")).display});
+            for (const Json& constraint : field(column, "constraints")) {
+                keep_key(field(constraint, "Constraint"), name);
+            }
+        }
+        keep_key(field(element, "Constraint"), {});
+    }
+    return facts;
 }
 
 void judge_added_column(const Judging& judging, const Json& column) {
@@ -395,15 +430,8 @@ void judge_create_table(const Judging& judging, const Json& node) {
     judging.out.target = table_name(field(node, "relation"));
     judging.out.tables.push_back(*judging.out.target);
     judge_table_clauses(judging, node);
-    TypesOfColumns types;
-    std::size_t columns = 0;
-    for (const Json& element : field(node, "tableElts")) {
-        if (const Json& column = field(element, "ColumnDef"); column.is_object()) {
-            ++columns;
-            types.emplace(text_field(column, "colname"),
-                          column_type(field(column, "typeName")).display);
-        }
-    }
+    judging.out.created = facts_of(node);
+    const TypesOfColumns types = types_of(&*judging.out.created);
     for (const Json& element : field(node, "tableElts")) {
         const auto [name, part] = unwrapped(element);
         if (name == "ColumnDef") {
@@ -418,7 +446,7 @@ void judge_create_table(const Judging& judging, const Json& node) {
             judging.out.tables.push_back(table_name(field(*part, "relation")));
         }
     }
-    if (columns > columns_max) {
+    if (judging.out.created->columns.size() > columns_max) {
         judging.refuse("column-count", "54011", "tables can have at most 255 columns");
     }
 }

@@ -41,6 +41,11 @@ public:
         return result;
     }
 
+    std::size_t behind_blanks() {
+        skip_blanks();
+        return at_;
+    }
+
 private:
     [[nodiscard]] char peek(std::size_t ahead = 0) const {
         return at_ + ahead < sql_.size() ? sql_[at_ + ahead] : '\0';
@@ -238,6 +243,10 @@ private:
 
 StatementTokens next_statement(std::string_view sql, std::size_t from) {
     return Lexer(sql, from).statement();
+}
+
+std::size_t skip_blanks(std::string_view sql, std::size_t from) {
+    return Lexer(sql, from).behind_blanks();
 }
 
 bool is_word(std::string_view sql, const Token& token, std::string_view word) {

@@ -38,6 +38,9 @@ struct StatementTokens {
 // will say what is wrong with it.
 [[nodiscard]] StatementTokens next_statement(std::string_view sql, std::size_t from);
 
+// Where the next token begins: behind spaces and comments. The size of the text if there is none.
+[[nodiscard]] std::size_t skip_blanks(std::string_view sql, std::size_t from);
+
 // Whether the token is this word. Requires: `word` in upper case.
 [[nodiscard]] bool is_word(std::string_view sql, const Token& token, std::string_view word);
 [[nodiscard]] bool is_symbol(std::string_view sql, const Token& token, char symbol);

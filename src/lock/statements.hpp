@@ -5,6 +5,7 @@
 // that nobody holds: it keeps the key free for the first in line.
 #pragma once
 
+#include <holdfast/lock/catalogue.hpp>
 #include <holdfast/sql/statement.hpp>
 
 namespace holdfast::lock::statements {
@@ -304,9 +305,3 @@ DELETE FROM {table.permits} WHERE permit_id = $1 AND expires_at_ms > {now_us} / 
 )"};
 
 }  // namespace holdfast::lock::statements
-
-namespace holdfast::lock {
-
-[[nodiscard]] const sql::Catalogue& catalogue() noexcept;
-
-}  // namespace holdfast::lock

@@ -24,4 +24,8 @@ const Catalogue& catalogue() noexcept {
     return all;
 }
 
+std::string_view create_schema_table() noexcept {
+    return statements::create_schema_table;
+}
+
 }  // namespace holdfast::sql

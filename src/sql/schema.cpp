@@ -15,10 +15,6 @@
 namespace holdfast::sql {
 namespace {
 
-constexpr const char* create_table =
-    "CREATE TABLE IF NOT EXISTS holdfast_schema ("
-    "part VARCHAR(100) PRIMARY KEY, version BIGINT NOT NULL, step BIGINT NOT NULL)";
-
 int known_version(const SchemaPart& part) {
     return static_cast<int>(part.files.size());
 }
@@ -130,8 +126,9 @@ private:
 
     void prepare() {
         if (!table_exists()) {
-            db_.transact(
-                "SchemaCreate", options_, [](Tx& tx) { tx.session_.run_script(create_table); });
+            db_.transact("SchemaCreate", options_, [](Tx& tx) {
+                tx.session_.run_script(statements::create_schema_table);
+            });
         }
         db_.run("SchemaPart", options_, statements::schema_insert, part_.name);
     }

@@ -5,9 +5,14 @@
 
 namespace holdfast::sql::statements {
 
+// The table of schema versions, before there is any schema.
+inline constexpr const char* create_schema_table =
+    "CREATE TABLE IF NOT EXISTS holdfast_schema ("
+    "part VARCHAR(100) PRIMARY KEY, version BIGINT NOT NULL, step BIGINT NOT NULL)";
+
 inline constexpr Statement now{"sql.now", "SELECT {now_us}"};
 
-// The table of schema versions. Asked for before it is read, because on a fresh database it is
+// Whether it is there. Asked for before it is read, because on a fresh database it is
 // missing; the two databases keep their catalogues in different places.
 inline constexpr Statement schema_table_sqlite{
     "sql.schema_table_sqlite", "SELECT count(*) FROM sqlite_schema WHERE name = 'holdfast_schema'"};
