@@ -375,7 +375,7 @@ DeleteCounts SqlProvider::prune_ended(Moment before, int limit) {
 
 int SqlProvider::sweep(milliseconds early_mail_ttl, milliseconds reply_ttl) {
     const int mail = db_.transact("SweepEarlyMail", writing(), [&](sql::Tx& tx) {
-        // The lock on the mailbox keeps a start out that would adopt it just now.
+        // What happens to the mailbox keeps a start out that would adopt it just now.
         std::vector<sql::Answer> dropped;
         for (const sql::Row row :
              tx.query(statements::find_early, micros(early_mail_ttl), sweep_max)) {

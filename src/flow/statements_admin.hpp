@@ -139,10 +139,12 @@ inline constexpr Statement prune_history{
 inline constexpr Statement prune_execution{
     "flow.prune_execution",
     "DELETE FROM flow_executions WHERE instance_id = $1 AND execution = $2"};
+// Past those that a start is just adopting. What is found is deleted, and that is what conflicts
+// with a start where rows are not locked.
 inline constexpr Statement find_early{
     "flow.find_early",
     "SELECT instance_id FROM flow_mailboxes WHERE early AND created_us <= {now_us} - $1 "
-    "ORDER BY instance_id LIMIT $2 {for_update}"};
+    "ORDER BY instance_id LIMIT $2 {skip_locked}"};
 inline constexpr Statement sweep_replies{
     "flow.sweep_replies", "DELETE FROM flow_replies WHERE created_us <= (SELECT {now_us}) - $1"};
 inline constexpr Statement import_instance{

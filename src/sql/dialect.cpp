@@ -49,7 +49,7 @@ struct Hole {
 
 constexpr std::array holes{
     Hole{"for_update", "", "FOR UPDATE", "FOR UPDATE"},
-    Hole{"skip_locked", "", "FOR UPDATE SKIP LOCKED", "FOR UPDATE"},
+    Hole{"skip_locked", "", "FOR UPDATE SKIP LOCKED", ""},
     Hole{"for_key_share", "", "FOR KEY SHARE", "FOR UPDATE"},
     Hole{"now_us", "$#", server_clock, transaction_clock},
     Hole{"uuid", "BLOB", "UUID", "UUID"},

@@ -34,6 +34,15 @@ TEST(Statement, FillsTheRowLockOnlyWhereThereIsOne) {
     EXPECT_EQ(rendered(Product::sqlite, text).text, "SELECT v FROM t WHERE id = ?1 ");
 }
 
+// DSQL locks one row by its key, and there is nobody to pass over.
+TEST(Statement, PassesOverLockedRowsOnlyWhereSomebodyWouldWait) {
+    constexpr std::string_view text = "SELECT v FROM t ORDER BY v LIMIT $1 {skip_locked}";
+    EXPECT_EQ(rendered(Product::postgres, text).text,
+              "SELECT v FROM t ORDER BY v LIMIT $1 FOR UPDATE SKIP LOCKED");
+    EXPECT_EQ(rendered(Product::dsql, text).text, "SELECT v FROM t ORDER BY v LIMIT $1 ");
+    EXPECT_EQ(rendered(Product::sqlite, text).text, "SELECT v FROM t ORDER BY v LIMIT ?1 ");
+}
+
 TEST(Statement, GivesTheClockAParameterBehindTheCallersOwn) {
     const Rendered lite =
         rendered(Product::sqlite, "UPDATE t SET a = {now_us} + $1 WHERE b < {now_us}");

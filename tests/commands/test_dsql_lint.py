@@ -71,6 +71,13 @@ class DsqlLint(binary.CommandTest):
         code, out, err = self.lint_input("CREATE INDEX i ON t (a);\n", "--fix")
         self.assertEqual((code, out, err), (DONE, "CREATE INDEX ASYNC i ON t (a);\n", ""))
 
+    def test_our_own_migrations_pass(self):
+        dump = self.run_it("schema", "dump", "--dialect", "dsql")
+        self.assertEqual(dump.code, DONE, dump)
+        self.assertIn("demo", dump.out)
+        done = self.run_it("dsql", "lint", self.write("ours.sql", dump.out), "--json")
+        self.assertEqual((done.code, done.json["errors"]), (DONE, 0), done)
+
     def test_a_file_that_is_not_there(self):
         self.assert_fails(self.run_it("dsql", "lint", "nowhere.sql"), USAGE, "nowhere.sql")
         self.assertEqual(self.run_it("dsql", "lint").code, USAGE)

@@ -35,8 +35,8 @@ struct Dialect {
 
 // The holes, and what they become:
 //   {for_update}    the row lock clause; nothing on SQLite, which has one writer
-//   {skip_locked}   the same, passing over rows that somebody else has locked; nothing on SQLite,
-//                   and the plain row lock on DSQL
+//   {skip_locked}   the same, passing over rows that somebody else has locked; nothing on SQLite
+//                   and DSQL, where nobody waits and the write that follows must decide
 //   {for_key_share} a row lock that keeps others from changing the row's keys, not its other
 //                   columns; the plain row lock on DSQL, nothing on SQLite
 //   {now_us}        the database's clock, as microseconds since 1970: read when it is evaluated on
