@@ -8,8 +8,9 @@
 #include <holdfast/base/error.hpp>
 #include <holdfast/base/random.hpp>
 #include <holdfast/dsql/certificates.hpp>
+#include <holdfast/dsql/credentials.hpp>
+#include <holdfast/dsql/source.hpp>
 #include <holdfast/dsql/token.hpp>
-#include <holdfast/sql/url.hpp>
 #include <holdfast/testing/postgres.hpp>
 #include <holdfast/testing/temp_dir.hpp>
 
@@ -118,33 +119,10 @@ std::string DsqlCluster::outside() const {
     return shared_postgres().conninfo(id_) + " options='-c role=admin'";
 }
 
-namespace {
-
-class GatewaySource final : public sql::ConnectionSource {
-public:
-    explicit GatewaySource(const sql::Url& url)
-        : host_(url.rest.substr(url.rest.rfind('/') + 1)), url_(url) {}
-
-    [[nodiscard]] const sql::Dialect& dialect() const noexcept override {
-        return sql::dialect_of(sql::Product::dsql);
-    }
-    [[nodiscard]] sql::ConnectParams prepare(Deadline, const std::stop_token&) override {
-        sql::ConnectParams params = params_of(host_, std::stoi(url_.options.at("port")), "admin");
-        params["application_name"] = "holdfast";
-        return params;
-    }
-    void opened(const sql::ConnectParams&, const sql::DatabaseError*) noexcept override {}
-    void closed() noexcept override {}
-
-private:
-    std::string host_;
-    sql::Url url_;
-};
-
-}  // namespace
-
 sql::SourceFactory gateway_source() {
-    return [](const sql::Url& url) { return std::make_unique<GatewaySource>(url); };
+    return dsql::dsql_source(
+        {.credentials = dsql::fixed_credentials({.access_key_id = gateway_key().access_key_id,
+                                                 .secret_access_key = gateway_key().secret})});
 }
 
 }  // namespace holdfast::test

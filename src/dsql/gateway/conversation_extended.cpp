@@ -78,6 +78,10 @@ bool Conversation::may_run_alone() {
             case 'B': {
                 const std::string_view portal = body.text();
                 const std::string_view name = body.text();
+                if (body.rest().size() >
+                    static_cast<std::size_t>(cluster_.options().limits.value_bytes)) {
+                    return false;  // Somebody has to look at its size.
+                }
                 const auto own = parsed.find(name);
                 const Prepared* statement =
                     own != parsed.end() ? &own->second : find_statement(name);

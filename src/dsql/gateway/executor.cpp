@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "job_id.hpp"
 #include <fmt/core.h>
 
 namespace holdfast::dsql {
@@ -266,6 +265,9 @@ Ending Executor::execute(Hold& hold, const Call& call, std::string_view bytes, c
     if (const auto trouble = objection(statement)) {
         return refuse(hold, *trouble);
     }
+    if (const auto trouble = objection_to_size(call)) {
+        return refuse(hold, *trouble);
+    }
     tables_.insert(tables_.end(), statement.tables.begin(), statement.tables.end());
     const bool reads_own_writes = detached_ && !doomed_ && !log_.empty();
     if (only_reads(statement.kind) && !reads_own_writes) {
@@ -294,7 +296,7 @@ Ending Executor::run_in_turn(const Call& call, std::string_view bytes, const Sin
     const bool counts = statement.kind == Kind::write;
     const std::int64_t rows = ripples ? rows_changed_so_far() - before : answer.rows();
     Ending ending = completed(call, answer, counts ? rows : 0);
-    return ending.ok() && statement.async ? order_job(call, sink) : ending;
+    return ending.ok() && statement.async ? order_job(call, sink, {}) : ending;
 }
 
 Ending Executor::completed(const Call& call, const Answer& answer, std::int64_t rows) {
@@ -334,6 +336,10 @@ std::int64_t Executor::rows_changed_so_far() {
 
 // A statement that the server below has refused. Was somebody faster, or is it wrong by itself?
 Ending Executor::refused(const Call& call, const Answer& answer, const Sink& sink) {
+    const Judged& statement = *call.statement;
+    if (statement.async && answer.what().code == "23505" && !statement.index_name.empty()) {
+        return leave_invalid_index(call, sink);
+    }
     if (conflicts(answer.what())) {
         return doomed(call, sink);
     }
@@ -461,41 +467,6 @@ Ending Executor::answer_as_run(const Call& call, const Sink& sink) {
     std::string verb(first_word(statement.text));
     std::transform(verb.begin(), verb.end(), verb.begin(), ::toupper);
     return Ending::done(fmt::format("{} {}", verb, count));
-}
-
-// CREATE INDEX ASYNC and ALTER TABLE ASYNC answer with the id of a job.
-Ending Executor::order_job(const Call& call, const Sink& sink) {
-    const Judged& statement = *call.statement;
-    const std::string id = new_job_id();
-    const bool index = !statement.index_name.empty() || first_word(statement.text) == "CREATE";
-    auto script = std::make_shared<Script>(1);
-    Judged& order = script->front();
-    order.kind = Kind::call;
-    order.text = fmt::format(
-        "SELECT holdfast_gateway.add_job({}, {}, 'pg_class'::regclass, {}, '', false, {})",
-        quoted_text(id),
-        quoted_text(index ? "INDEX_BUILD" : "VALIDATE_CONSTRAINT"),
-        quoted_text(statement.index_name.empty() && statement.target ? statement.target->name
-                                                                     : statement.index_name),
-        cluster_.options().job_duration.count());
-    Call job{.script = script, .statement = &order};
-    const Answer answer = exchange(bytes_of(job, order.text, false), {});
-    if (!answer.ok()) {
-        return failed_with(answer);
-    }
-    log_.push_back(std::move(job));
-    std::string bytes;
-    if (call.simple) {
-        append_message(bytes, 'T', job_description());
-        sink({.type = 'T', .body = {}, .bytes = bytes});
-        bytes.clear();
-    }
-    append_message(
-        bytes,
-        'D',
-        BodyWriter().int16(1).int32(static_cast<std::int32_t>(id.size())).bytes(id).body());
-    sink({.type = 'D', .body = {}, .bytes = bytes});
-    return Ending::done(index ? "CREATE INDEX" : "ALTER TABLE");
 }
 
 Ending Executor::copy_in(Hold& hold, const Call& call, const std::string& data) {

@@ -110,13 +110,16 @@ private:
     };
 
     [[nodiscard]] std::optional<Trouble> objection(const Judged& statement);
+    [[nodiscard]] std::optional<Trouble> objection_to_size(const Call& call);
     [[nodiscard]] std::optional<Trouble> objection_to_mixture(const Judged& statement);
     [[nodiscard]] Ending run_in_turn(const Call& call, std::string_view bytes, const Sink& sink);
     [[nodiscard]] Ending completed(const Call& call, const Answer& answer, std::int64_t rows);
     [[nodiscard]] Ending refused(const Call& call, const Answer& answer, const Sink& sink);
     [[nodiscard]] Ending doomed(const Call& call, const Sink& sink);
     [[nodiscard]] Ending answer_as_run(const Call& call, const Sink& sink);
-    [[nodiscard]] Ending order_job(const Call& call, const Sink& sink);
+    [[nodiscard]] Answer run_own(std::string text);
+    [[nodiscard]] Ending order_job(const Call& call, const Sink& sink, std::string_view failure);
+    [[nodiscard]] Ending leave_invalid_index(const Call& call, const Sink& sink);
     [[nodiscard]] Ending failed_with(const Answer& answer);
     [[nodiscard]] Ending conflict_at_commit();
     [[nodiscard]] std::optional<Ending> prepare_commit();

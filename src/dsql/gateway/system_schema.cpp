@@ -63,6 +63,9 @@ RETURNS void LANGUAGE sql SECURITY DEFINER AS $$
   INSERT INTO holdfast_gateway.jobs VALUES (
     id, type, class, to_regclass(object), object, note, fails, clock_timestamp(),
     clock_timestamp() + lasts_ms * interval '1 millisecond') $$;
+CREATE OR REPLACE FUNCTION holdfast_gateway.invalidate(index text)
+RETURNS void LANGUAGE sql SECURITY DEFINER AS $$
+  UPDATE pg_catalog.pg_index SET indisvalid = false WHERE indexrelid = to_regclass(index) $$;
 CREATE OR REPLACE FUNCTION holdfast_gateway.iam_grant(to_arn text, to_role name, by name)
 RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN

@@ -150,6 +150,18 @@ TEST_F(GatewayTransactions, TheSizeLimitIsJudgedAtCommit) {
     EXPECT_EQ(c.exec("SELECT count(*) FROM wide").cell(), "0");
 }
 
+TEST_F(GatewayTransactions, AValueMayHaveAMebibyte) {
+    const Client c = client();
+    ASSERT_EQ(c.exec("CREATE TABLE wide (id integer PRIMARY KEY, a text, b bytea)").code, "");
+    const std::string mebibyte(std::size_t{1} << 20U, 'x');
+    EXPECT_EQ(c.exec("INSERT INTO wide VALUES (1, $1, NULL)", {mebibyte}).outcome(), "INSERT 0 1");
+    EXPECT_EQ(c.exec("INSERT INTO wide VALUES (2, $1, NULL)", {mebibyte + "x"}).outcome(),
+              "54000 datatype limit greater than 1048576 bytes not supported for text");
+    EXPECT_EQ(c.exec("INSERT INTO wide VALUES (2, NULL, $1)", {mebibyte + "x"}).outcome(),
+              "54000 datatype limit greater than 1048576 bytes not supported for bytea");
+    EXPECT_EQ(c.exec("SELECT count(*) FROM wide").cell(), "1");
+}
+
 TEST_F(GatewayTransactions, AMessageOfMoreThanTenMebibytesEndsTheConnection) {
     const Client c = client();
     const Said said = c.exec("SELECT '" + std::string(std::size_t{11} << 20U, 'x') + "'");
@@ -264,6 +276,24 @@ TEST_F(GatewayTransactions, AnIndexIsAJob) {
     EXPECT_EQ(c.exec("SELECT sys.wait_for_job('" + job + "')").code, "42809");
     EXPECT_EQ(c.exec("CREATE INDEX t_x ON t (v)").message,
               "unsupported mode. please use CREATE INDEX ASYNC.");
+}
+
+TEST_F(GatewayTransactions, AUniqueIndexOverDuplicatesIsLeftInvalid) {
+    const Client c = client();
+    ASSERT_EQ(c.exec("INSERT INTO t VALUES (4, 30)").code, "");
+    const Said ordered = c.exec("CREATE UNIQUE INDEX ASYNC t_v ON t (v)");
+    ASSERT_EQ(ordered.code, "") << ordered.message;
+    ASSERT_EQ(c.exec("CALL sys.wait_for_job('" + ordered.cell() + "')").code, "");
+    const Said job = c.exec("SELECT status, details FROM sys.jobs");
+    EXPECT_EQ(job.rows.at(0).at(0), "failed");
+    EXPECT_THAT(job.rows.at(0).at(1), HasSubstr("Found duplicate key"));
+    EXPECT_EQ(c.exec("SELECT indisvalid FROM pg_index WHERE indexrelid = 't_v'::regclass").cell(),
+              "f");
+    ASSERT_EQ(c.exec("DROP INDEX t_v").code, "");
+    ASSERT_EQ(c.exec("DELETE FROM t WHERE id = 4").code, "");
+    ASSERT_EQ(c.exec("CREATE UNIQUE INDEX ASYNC t_v ON t (v)").code, "");
+    EXPECT_EQ(c.exec("SELECT indisvalid FROM pg_index WHERE indexrelid = 't_v'::regclass").cell(),
+              "t");
 }
 
 TEST(GatewayJobs, AreAtWorkForAWhile) {

@@ -1,0 +1,89 @@
+// What runs in the background of a cluster: here it is done at once, and said to take a while.
+#include <algorithm>
+#include <cctype>
+
+#include "executor.hpp"
+#include "job_id.hpp"
+#include <fmt/core.h>
+
+namespace holdfast::dsql {
+
+namespace {
+
+// Where a word of the statement's beginning stands, whatever its case.
+std::size_t find_word(std::string_view text, std::string_view word) {
+    const auto found = std::search(
+        text.begin(), text.end(), word.begin(), word.end(), [](unsigned char a, unsigned char b) {
+            return std::tolower(a) == b;
+        });
+    return found == text.end() ? std::string::npos : static_cast<std::size_t>(found - text.begin());
+}
+
+}  // namespace
+
+// A statement of our own as part of the transaction, so that a replay repeats it.
+Answer Executor::run_own(std::string text) {
+    auto script = std::make_shared<Script>(1);
+    script->front().kind = Kind::call;
+    script->front().text = std::move(text);
+    Call call{.script = script, .statement = &script->front()};
+    Answer answer = exchange(bytes_of(call, call.statement->text, false), {});
+    if (answer.ok()) {
+        log_.push_back(std::move(call));
+    }
+    return answer;
+}
+
+// A unique index over rows that are not unique: the order is taken, the job fails, and an index is
+// left that is not valid.
+Ending Executor::leave_invalid_index(const Call& call, const Sink& sink) {
+    const Judged& statement = *call.statement;
+    rollback_to_snapshot();
+    replay();
+    std::string plain = statement.text;
+    plain.replace(find_word(plain, "unique"), std::string_view("unique").size(), "");
+    for (std::string text : {std::move(plain),
+                             fmt::format("SELECT holdfast_gateway.invalidate({})",
+                                         quoted_text(quoted_name(statement.index_name)))}) {
+        if (const Answer answer = run_own(std::move(text)); !answer.ok()) {
+            return failed_with(answer);
+        }
+    }
+    changed_.insert(changed_.end(), statement.tables.begin(), statement.tables.end());
+    return order_job(call, sink, "Found duplicate key while validating index for UCVs");
+}
+
+// CREATE INDEX ASYNC and ALTER TABLE ASYNC answer with the id of a job.
+Ending Executor::order_job(const Call& call, const Sink& sink, std::string_view failure) {
+    const Judged& statement = *call.statement;
+    const std::string id = new_job_id();
+    const bool index = find_word(statement.text, "index") != std::string::npos;
+    const std::string object = !statement.index_name.empty() ? statement.index_name
+                               : statement.target            ? statement.target->name
+                                                             : std::string{};
+    const Answer answer = run_own(
+        fmt::format("SELECT holdfast_gateway.add_job({}, {}, 'pg_class'::regclass, {}, {}, {}, {})",
+                    quoted_text(id),
+                    quoted_text(index ? "INDEX_BUILD" : "VALIDATE_CONSTRAINT"),
+                    quoted_text(object),
+                    quoted_text(failure),
+                    !failure.empty(),
+                    cluster_.options().job_duration.count()));
+    if (!answer.ok()) {
+        return failed_with(answer);
+    }
+    std::string bytes;
+    if (call.simple) {
+        append_message(bytes, 'T', job_description());
+        sink({.type = 'T', .body = {}, .bytes = bytes});
+        bytes.clear();
+    }
+    append_message(
+        bytes,
+        'D',
+        BodyWriter().int16(1).int32(static_cast<std::int32_t>(id.size())).bytes(id).body());
+    sink({.type = 'D', .body = {}, .bytes = bytes});
+    return Ending::done(index ? "CREATE INDEX" : "ALTER TABLE");
+}
+
+}  // namespace holdfast::dsql
