@@ -76,7 +76,8 @@ void CommandLine::add_globals() {
     add_setting(root_,
                 "--db",
                 "db",
-                "The database: sqlite:FILE or postgres://USER@HOST/NAME (HOLDFAST_DB).");
+                "The database: sqlite:FILE, postgres://USER@HOST/NAME or dsql://ENDPOINT "
+                "(HOLDFAST_DB).");
     add_setting(
         root_, "--log-level", "log.level", "The least important log lines: debug, info, warn, ...");
     takes_choice(settings_.back().option, {"debug", "info", "warn", "error", "off"});

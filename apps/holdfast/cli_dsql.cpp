@@ -6,7 +6,31 @@ namespace holdfast::app {
 void CommandLine::add_dsql() {
     CLI::App* noun = add(root_, "dsql", "Amazon Aurora DSQL: what it takes, without a cluster.");
     noun->require_subcommand(1);
+    add_dsql_token(*noun);
+    add_dsql_doctor(*noun);
     add_dsql_lint(*noun);
+}
+
+void CommandLine::add_dsql_token(CLI::App& noun) {
+    CLI::App* verb =
+        add(noun,
+            "token",
+            "Print a token, which is the password for one cluster: PGPASSWORD=$(...) psql ...",
+            [this](const Context& context) { return dsql_token(context, dsql_token_); });
+    verb->add_option("--endpoint", dsql_token_.endpoint, "The cluster's host name.")->required();
+    verb->add_option("--region", dsql_token_.region, "If the host name does not say it.");
+    verb->add_flag("--admin", dsql_token_.admin, "For the user admin; else for any other role.");
+    verb->add_option("--expires", dsql_token_.expires, "Seconds, or as in 15m; 7 days at most.")
+        ->capture_default_str();
+    verb->add_option("--profile", dsql_token_.profile, "Of the AWS files; else as in the SDKs.");
+    verb->add_option("--now", dsql_token_.now, "Sign for another moment: 2026-01-02T03:04:05Z.");
+}
+
+void CommandLine::add_dsql_doctor(CLI::App& noun) {
+    add(noun,
+        "doctor",
+        "Check the way to a cluster: credentials, region, certificates, token, login, limits.",
+        &dsql_doctor);
 }
 
 void CommandLine::add_dsql_lint(CLI::App& noun) {

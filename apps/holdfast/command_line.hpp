@@ -10,7 +10,9 @@
 #include "cli.hpp"
 #include "command_tree.hpp"
 #include "demo.hpp"
+#include "dsql_doctor.hpp"
 #include "dsql_lint.hpp"
+#include "dsql_token.hpp"
 #include "flow.hpp"
 #include "lock.hpp"
 #include "schema.hpp"
@@ -47,6 +49,8 @@ private:
     void add_lock_house(CLI::App& noun);
     void add_dsql();
     void add_dsql_lint(CLI::App& noun);
+    void add_dsql_doctor(CLI::App& noun);
+    void add_dsql_token(CLI::App& noun);
     void add_schema();
     void add_bench();
     void add_config();
@@ -91,6 +95,7 @@ private:
     FlowRequest flow_;
     LockRequest lock_;
     DsqlLintRequest dsql_lint_;
+    DsqlTokenRequest dsql_token_;
     SchemaRequest schema_;
     BenchRequest bench_;
     std::string shell_;

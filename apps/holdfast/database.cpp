@@ -4,6 +4,7 @@
 #include <limits>
 
 #include <holdfast/base/error.hpp>
+#include <holdfast/dsql/source.hpp>
 
 namespace holdfast::app {
 namespace {
@@ -41,8 +42,8 @@ const std::string& required_database_url(const Context& context) {
     const std::string& url = database_url(context);
     if (url.empty()) {
         throw InvalidArgument(
-            "no database is named; pass --db sqlite:FILE or --db postgres://USER@HOST/NAME, or set "
-            "HOLDFAST_DB");
+            "no database is named; pass --db sqlite:FILE, --db postgres://USER@HOST/NAME or --db "
+            "dsql://ENDPOINT, or set HOLDFAST_DB");
     }
     return url;
 }
@@ -61,6 +62,9 @@ sql::DatabaseOptions database_options(const Context& context) {
         static_cast<int>(std::min<std::int64_t>(alert, std::numeric_limits<int>::max()));
     options.metrics = &context.metrics;
     options.logger = &context.logger;
+    options.sources["dsql"] = dsql::dsql_source({.application = options.application,
+                                                 .metrics = &context.metrics,
+                                                 .logger = &context.logger});
     return options;
 }
 
