@@ -2,6 +2,7 @@
 #include "judge.hpp"
 
 #include "judge_fixture.hpp"
+#include "lint_fixes.hpp"
 #include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -244,6 +245,8 @@ TEST(Judge, EveryRefusalHasItsStateAndText) {
         EXPECT_EQ(judged.refusal->code, row.code);
         EXPECT_THAT(judged.refusal->message, testing::HasSubstr(row.message));
         EXPECT_LT(judged.refusal->offset, row.sql.size());
+        EXPECT_NE(rewrite_of(judged.refusal->rule, judged.refusal->message), "")
+            << judged.refusal->rule;
     }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "judge.hpp"
 #include "lint_fixes.hpp"
@@ -88,9 +89,9 @@ public:
                 at = skip_copy_data(at);
             }
         }
-        std::stable_sort(findings_.begin(),
-                         findings_.end(),
-                         [](const Finding& a, const Finding& b) { return a.offset < b.offset; });
+        std::sort(findings_.begin(), findings_.end(), [](const Finding& a, const Finding& b) {
+            return std::tie(a.offset, a.severity, a.rule) < std::tie(b.offset, b.severity, b.rule);
+        });
         Places places(sql_);
         for (Finding& finding : findings_) {
             places.set(finding);
@@ -121,7 +122,7 @@ private:
                              .severity = severity,
                              .sqlstate = std::string(remark.code),
                              .reason = remark.message,
-                             .rewrite = std::string(rewrite_of(remark.rule)),
+                             .rewrite = std::string(rewrite_of(remark.rule, remark.message)),
                              .fix = fix_of(sql_, statement, remark)});
     }
 
@@ -208,8 +209,8 @@ std::size_t apply_edits(std::string& text, const std::vector<Finding>& findings)
             edits.push_back(&edit);
         }
     }
-    std::stable_sort(edits.begin(), edits.end(), [](const TextEdit* a, const TextEdit* b) {
-        return a->begin > b->begin;
+    std::sort(edits.begin(), edits.end(), [](const TextEdit* a, const TextEdit* b) {
+        return std::tie(a->begin, a->end, a->text) > std::tie(b->begin, b->end, b->text);
     });
     std::size_t applied = 0;
     std::size_t free_until = text.size() + 1;

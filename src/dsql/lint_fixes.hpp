@@ -10,8 +10,8 @@
 
 namespace holdfast::dsql {
 
-// One sentence; empty for a rule that has no general answer.
-[[nodiscard]] std::string_view rewrite_of(std::string_view rule);
+// One sentence. Every rule has one.
+[[nodiscard]] std::string_view rewrite_of(std::string_view rule, std::string_view message);
 
 // The edits that mend one refusal of a statement, in the whole text. Empty unless they are safe.
 [[nodiscard]] std::vector<TextEdit> fix_of(std::string_view sql,

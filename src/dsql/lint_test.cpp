@@ -42,6 +42,11 @@ TEST(Lint, PointsAtThePlaceAndSaysWhatToWrite) {
     EXPECT_THAT(findings[0].rewrite, HasSubstr("IDENTITY (CACHE 1)"));
 }
 
+TEST(Lint, SaysWhatToUseInsteadOfAMissingStatement) {
+    EXPECT_THAT(lint("TRUNCATE t")[0].rewrite, HasSubstr("DELETE in batches"));
+    EXPECT_THAT(lint("CHECKPOINT")[0].rewrite, HasSubstr("no such statement"));
+}
+
 TEST(Lint, TellsAllThatIsWrongWithAStatement) {
     EXPECT_THAT(errors("CREATE TABLE t (a serial, b money, c int[])"),
                 ElementsAre("serial", "column-type", "column-type"));

@@ -1,11 +1,14 @@
 """holdfast dsql lint: what it prints, what it mends, how it ends."""
 
+import pathlib
+import re
 import subprocess
 import unittest
 
 import binary
 from binary import DONE, REFUSED, USAGE
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 BAD = "CREATE TABLE t (\n  id BIGSERIAL PRIMARY KEY\n);\nCREATE INDEX i ON t (id);\nTRUNCATE t;\n"
 
 
@@ -77,6 +80,13 @@ class DsqlLint(binary.CommandTest):
         self.assertIn("demo", dump.out)
         done = self.run_it("dsql", "lint", self.write("ours.sql", dump.out), "--json")
         self.assertEqual((done.code, done.json["errors"]), (DONE, 0), done)
+
+    def test_every_rule_is_in_the_guide(self):
+        advice = (ROOT / "src/dsql/lint_fixes.cpp").read_text()
+        rules = set(re.findall(r'Advice\{\s*"([a-z-]+)"', advice))
+        guide = (ROOT / "docs/dsql-lint.md").read_text()
+        cells = re.findall(r"(?m)^\| ([^|]+) \|", guide)
+        self.assertEqual({rule for cell in cells for rule in re.findall("`([a-z-]+)`", cell)}, rules)
 
     def test_a_file_that_is_not_there(self):
         self.assert_fails(self.run_it("dsql", "lint", "nowhere.sql"), USAGE, "nowhere.sql")

@@ -1,0 +1,8 @@
+DEALLOCATE p;
+DISCARD ALL;
+LOAD 'x';
+DO 'begin end';
+CREATE POLICY p ON accounts;
+CREATE RULE r AS ON INSERT TO t DO NOTHING;
+CREATE SERVER s FOREIGN DATA WRAPPER w;
+CREATE AGGREGATE a (int) (sfunc = f, stype = int);
