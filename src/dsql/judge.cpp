@@ -262,6 +262,7 @@ void judge_tree(const Judging& judging, std::string_view name, const Json& node)
         found->second(judging, node);
     } else if (judge_ddl(judging, name, node)) {
         judging.out.kind = Kind::ddl;
+        judging.out.row_locks.clear();  // Those of a view or a function, which lock nothing now.
     } else {
         refuse_statement(judging, name);
     }

@@ -38,4 +38,10 @@ inline Judged judge_one(std::string_view sql, const Rules& rules = {}) {
     return judged.size() == 1 ? std::move(judged[0]) : Judged{};
 }
 
+// Of the refusal; empty if there is none.
+inline std::string state_of(std::string_view sql) {
+    const Judged judged = judge_one(sql);
+    return judged.refusal ? std::string(judged.refusal->code) : std::string{};
+}
+
 }  // namespace holdfast::dsql

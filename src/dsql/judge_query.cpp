@@ -12,20 +12,20 @@ namespace {
 
 const std::unordered_set<std::string_view>& accepted_nodes() {
     static const std::unordered_set<std::string_view> names{
-        "A_ArrayExpr",     "A_Const",       "A_Expr",          "A_Indices",
-        "A_Indirection",   "A_Star",        "Alias",           "BitString",
-        "BoolExpr",        "Boolean",       "BooleanTest",     "CTECycleClause",
-        "CTESearchClause", "CaseExpr",      "CaseWhen",        "CoalesceExpr",
-        "CollateClause",   "ColumnRef",     "CommonTableExpr", "DeleteStmt",
-        "Float",           "FuncCall",      "GroupingFunc",    "GroupingSet",
-        "IndexElem",       "InferClause",   "InsertStmt",      "Integer",
-        "JoinExpr",        "List",          "LockingClause",   "MinMaxExpr",
-        "MultiAssignRef",  "NamedArgExpr",  "NullTest",        "OnConflictClause",
-        "ParamRef",        "RangeFunction", "RangeSubselect",  "RangeVar",
-        "ResTarget",       "ReturnStmt",    "RowExpr",         "SQLValueFunction",
-        "SelectStmt",      "SetToDefault",  "SortBy",          "String",
-        "SubLink",         "TypeCast",      "TypeName",        "UpdateStmt",
-        "WindowDef",       "WithClause",
+        "A_ArrayExpr",      "A_Const",        "A_Expr",        "A_Indices",
+        "A_Indirection",    "A_Star",         "Alias",         "BitString",
+        "BoolExpr",         "Boolean",        "BooleanTest",   "CTECycleClause",
+        "CTESearchClause",  "CaseExpr",       "CaseWhen",      "CoalesceExpr",
+        "CollateClause",    "ColumnDef",      "ColumnRef",     "CommonTableExpr",
+        "DeleteStmt",       "Float",          "FuncCall",      "GroupingFunc",
+        "GroupingSet",      "IndexElem",      "InferClause",   "InsertStmt",
+        "Integer",          "JoinExpr",       "List",          "LockingClause",
+        "MinMaxExpr",       "MultiAssignRef", "NamedArgExpr",  "NullTest",
+        "OnConflictClause", "ParamRef",       "RangeFunction", "RangeSubselect",
+        "RangeVar",         "ResTarget",      "ReturnStmt",    "RowExpr",
+        "SQLValueFunction", "SelectStmt",     "SetToDefault",  "SortBy",
+        "String",           "SubLink",        "TypeCast",      "TypeName",
+        "UpdateStmt",       "WindowDef",      "WithClause",
     };
     return names;
 }
@@ -205,6 +205,9 @@ private:
     };
 
     void descend(const Entry& entry) {
+        if (entry.name == "LockingClause") {
+            return;  // FOR UPDATE OF a: an alias, not a table.
+        }
         const Json& value = *entry.value;
         if (value.is_array()) {
             for (const Json& element : value) {

@@ -248,8 +248,10 @@ void judge_added_constraint(const Judging& judging, const Json& constraint) {
     judge_inside(judging, field(constraint, "raw_expr"));
 }
 
-void judge_dropped_column(const Judging& judging, const std::string& column) {
-    const TableFacts* facts = judging.facts(*judging.out.target);
+void judge_dropped_column(const Judging& judging,
+                          const TableName& table,
+                          const std::string& column) {
+    const TableFacts* facts = judging.facts(table);
     if (facts != nullptr &&
         std::find(facts->key.begin(), facts->key.end(), column) != facts->key.end()) {
         judging.refuse("drop-key-column",
@@ -285,7 +287,7 @@ std::string action_words(std::string_view subtype) {
     return spelled;
 }
 
-void judge_action(const Judging& judging, const Json& action) {
+void judge_action(const Judging& judging, const TableName& table, const Json& action) {
     const std::string subtype = text_field(action, "subtype");
     const Json& def = field(action, "def");
     if (subtype == "AT_AddColumn") {
@@ -293,7 +295,7 @@ void judge_action(const Judging& judging, const Json& action) {
     } else if (subtype == "AT_AddConstraint") {
         judge_added_constraint(judging, field(def, "Constraint"));
     } else if (subtype == "AT_DropColumn") {
-        judge_dropped_column(judging, text_field(action, "name"));
+        judge_dropped_column(judging, table, text_field(action, "name"));
     } else if (subtype == "AT_AddIdentity") {
         const Json& identity = field(def, "Constraint");
         judge_cache(judging, field(identity, "options"), true, true, location_of(identity));
@@ -428,10 +430,11 @@ void judge_cache(const Judging& judging,
 
 void judge_create_table(const Judging& judging, const Json& node) {
     judging.out.target = table_name(field(node, "relation"));
-    judging.out.tables.push_back(*judging.out.target);
+    judging.out.tables.push_back(table_name(field(node, "relation")));
     judge_table_clauses(judging, node);
-    judging.out.created = facts_of(node);
-    const TypesOfColumns types = types_of(&*judging.out.created);
+    const TableFacts facts = facts_of(node);
+    judging.out.created = facts;
+    const TypesOfColumns types = types_of(&facts);
     for (const Json& element : field(node, "tableElts")) {
         const auto [name, part] = unwrapped(element);
         if (name == "ColumnDef") {
@@ -446,14 +449,15 @@ void judge_create_table(const Judging& judging, const Json& node) {
             judging.out.tables.push_back(table_name(field(*part, "relation")));
         }
     }
-    if (judging.out.created->columns.size() > columns_max) {
+    if (facts.columns.size() > columns_max) {
         judging.refuse("column-count", "54011", "tables can have at most 255 columns");
     }
 }
 
 void judge_alter_table(const Judging& judging, const Json& node) {
-    judging.out.target = table_name(field(node, "relation"));
-    judging.out.tables.push_back(*judging.out.target);
+    const TableName table = table_name(field(node, "relation"));
+    judging.out.target = table;
+    judging.out.tables.push_back(table);
     const std::string type = text_field(node, "objtype");
     if (type == "OBJECT_TYPE") {
         judging.refuse("alter-type", not_supported, "ALTER TYPE not supported");
@@ -462,14 +466,15 @@ void judge_alter_table(const Judging& judging, const Json& node) {
         judging.refuse("statement", not_supported, "unsupported statement: AlterTable");
     }
     for (const Json& action : field(node, "cmds")) {
-        judge_action(judging, field(action, "AlterTableCmd"));
+        judge_action(judging, table, field(action, "AlterTableCmd"));
     }
 }
 
 void judge_create_index(const Judging& judging, const Json& node) {
     Judged& out = judging.out;
-    out.target = table_name(field(node, "relation"));
-    out.tables.push_back(*out.target);
+    const TableName table = table_name(field(node, "relation"));
+    out.target = table;
+    out.tables.push_back(table);
     out.index_name = text_field(node, "idxname");
     if (flag_field(node, "concurrent")) {
         judging.refuse(
@@ -489,7 +494,7 @@ void judge_create_index(const Judging& judging, const Json& node) {
     if (node.contains("tableSpace")) {
         refuse_clause(judging, "TABLESPACE", "CREATE INDEX");
     }
-    const TypesOfColumns types = types_of(judging.facts(*out.target));
+    const TypesOfColumns types = types_of(judging.facts(table));
     const Json& keys = field(node, "indexParams");
     if (keys.size() > key_columns_max) {
         judging.refuse(

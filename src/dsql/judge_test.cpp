@@ -278,6 +278,17 @@ constexpr Accepted accepted[] = {
      "d BETWEEN 1 AND 2, CURRENT_TIMESTAMP, extract(year FROM now()) FROM t"},
     {"SELECT 'accounts'::regclass::oid, x::numeric(10, 2), current_setting('timezone')"},
     {"SELECT $1::bigint + 1_000"},
+    {"SELECT * FROM json_to_recordset($1) AS r (a int, b text)"},
+    {"SELECT c.relname::pg_catalog.text COLLATE pg_catalog.\"default\", c.oid "
+     "OPERATOR(pg_catalog.=) 1 "
+     "FROM pg_catalog.pg_class c, ROWS FROM (generate_series(1, 2)) g"},
+    {"SELECT json_agg(x ORDER BY y), percentile_cont(0.5) WITHIN GROUP (ORDER BY z), a AT TIME "
+     "ZONE "
+     "'UTC', array(SELECT 1), row(a.*), f(x => 1), b IS NOT TRUE, a COLLATE \"C\" FROM t AS a (x, "
+     "y)"},
+    {"SELECT * FROM t ORDER BY a DESC NULLS LAST FETCH FIRST 3 ROWS WITH TIES"},
+    {"WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n FROM r) SEARCH DEPTH FIRST BY n SET s "
+     "CYCLE n SET c USING p SELECT * FROM r NATURAL FULL JOIN u JOIN v USING (a)"},
     {"EXPLAIN SELECT 1"},
     {"EXPLAIN (ANALYZE, VERBOSE) UPDATE accounts SET cents = 1 WHERE id = 1", Kind::write},
     {"EXPLAIN UPDATE accounts SET cents = 1"},

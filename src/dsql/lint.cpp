@@ -23,7 +23,7 @@ public:
     }
 
     void follow(const Judged& statement) {
-        if (statement.created) {
+        if (statement.created && statement.target) {
             facts_[statement.target->name] = *statement.created;
         } else if (statement.kind == Kind::ddl && statement.target && changes_tables(statement)) {
             for (const TableName& table : statement.tables) {

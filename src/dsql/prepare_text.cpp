@@ -141,14 +141,11 @@ private:
         const auto word = [&](std::string_view text) { return judging_.word(token, text); };
         const auto symbol = [&](char c) { return judging_.symbol(token, c); };
         const bool is_symbol = judging_.tokens[token].kind == Token::Kind::symbol;
-        if (is_symbol && (symbol('(') || symbol('['))) {
+        if ((is_symbol && (symbol('(') || symbol('['))) || word("CASE")) {
             grow(&Level::chain);
             open();
         } else if ((is_symbol && (symbol(')') || symbol(']'))) || word("END")) {
             close(token);
-        } else if (word("CASE")) {
-            grow(&Level::chain);
-            open();
         } else if ((is_symbol && symbol(',')) || word("AND") || word("OR")) {
             total_ -= levels_.back().chain;
             levels_.back().chain = 0;
