@@ -14,8 +14,10 @@
 
 #include "http_stream.hpp"
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <httplib.h>
 
+#include <holdfast/base/assert.hpp>
 #include <holdfast/base/clock.hpp>
 #include <holdfast/base/error.hpp>
 
@@ -27,7 +29,6 @@ constexpr std::size_t request_bytes_max = 16384;  // Nobody has much to say here
 
 constexpr int port_max = 65535;
 
-constexpr const char* plain_text = "text/plain; charset=utf-8";
 constexpr const char* prometheus_text = "text/plain; version=0.0.4; charset=utf-8";
 
 // The library's queue grows without end, and each entry is an open descriptor. Here the accepting
@@ -44,8 +45,8 @@ public:
     void shutdown() override { pool_.shutdown(); }
 
 private:
-    std::counting_semaphore<> free_{HttpEndpoint::connections_max};
-    httplib::ThreadPool pool_{HttpEndpoint::workers};
+    std::counting_semaphore<> free_{HttpServer::connections_max};
+    httplib::ThreadPool pool_{HttpServer::workers};
 };
 
 // The library would set SO_REUSEPORT too, with which two processes share a port in silence.
@@ -54,19 +55,43 @@ void reuse_address_only(socket_t listening) {
     ::setsockopt(listening, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
 }
 
+Health health_now(const std::function<Health()>& health) {
+    try {
+        return health();
+    } catch (...) {
+        return {.ready = false, .reason = describe(std::current_exception())};
+    }
+}
+
+std::vector<HttpRoute> window(Metrics& metrics, std::function<Health()> health) {
+    return {{"GET",
+             "/metrics",
+             [&metrics](const std::string&) {
+                 return HttpAnswer{.body = metrics.expose(), .type = prometheus_text};
+             }},
+            {"GET", "/healthz", [](const std::string&) { return HttpAnswer{.body = "ok\n"}; }},
+            {"GET", "/readyz", [health = std::move(health)](const std::string&) {
+                 const Health now = health_now(health);
+                 return HttpAnswer{.status = now.ready ? 200 : 503,
+                                   .body = (now.ready ? "ready" : now.reason) + "\n"};
+             }}};
+}
+
 }  // namespace
 
 // One request per connection and one deadline for all of it, so that a slow or silent peer can
 // neither hold a worker nor delay a shutdown.
-class HttpEndpoint::Server final : public httplib::Server {
+class HttpServer::Server final : public httplib::Server {
 public:
-    Server(const HttpAddress& address, Metrics& metrics, std::function<Health()> health)
-        : health_(std::move(health)) {
+    Server(const HttpAddress& address, std::vector<HttpRoute> routes, std::string_view setting) {
         set_tcp_nodelay(true);
         set_socket_options(reuse_address_only);
         set_payload_max_length(request_bytes_max);
-        route(metrics);
-        port_ = bound(address);
+        refuse_unknown_methods(routes);
+        for (HttpRoute& route : routes) {
+            add(std::move(route));
+        }
+        port_ = bound(address, setting);
         serve();
     }
 
@@ -89,38 +114,50 @@ public:
     }
 
 private:
-    void route(Metrics& metrics) {
-        // Here, before a body is read: the library reads to its end even one that it refuses.
-        set_pre_routing_handler([](const httplib::Request& request, httplib::Response& response) {
-            if (request.method == "GET" || request.method == "HEAD") {
+    // Here, before a body is read: the library reads to its end even one that it refuses.
+    void refuse_unknown_methods(const std::vector<HttpRoute>& routes) {
+        std::set<std::string> known;
+        for (const HttpRoute& route : routes) {
+            known.insert(route.method);
+            if (route.method == "GET") {
+                known.insert("HEAD");
+            }
+        }
+        set_pre_routing_handler([known = std::move(known)](const httplib::Request& request,
+                                                           httplib::Response& response) {
+            if (known.contains(request.method)) {
                 return HandlerResponse::Unhandled;
             }
             response.status = 405;
-            response.set_header("Allow", "GET, HEAD");
+            response.set_header("Allow", fmt::format("{}", fmt::join(known, ", ")));
             return HandlerResponse::Handled;
-        });
-        Get("/metrics", [&metrics](const httplib::Request&, httplib::Response& response) {
-            response.set_content(metrics.expose(), prometheus_text);
-        });
-        Get("/healthz", [](const httplib::Request&, httplib::Response& response) {
-            response.set_content("ok\n", plain_text);
-        });
-        Get("/readyz", [this](const httplib::Request&, httplib::Response& response) {
-            const Health health = health_now();
-            response.status = health.ready ? 200 : 503;
-            response.set_content((health.ready ? "ready" : health.reason) + "\n", plain_text);
         });
     }
 
-    [[nodiscard]] Health health_now() const {
-        try {
-            return health_();
-        } catch (...) {
-            return {.ready = false, .reason = describe(std::current_exception())};
+    void add(HttpRoute route) {
+        const std::string path = route.path;
+        const auto answer = [ask = std::move(route.answer)](const httplib::Request& request,
+                                                            httplib::Response& response) {
+            HttpAnswer given;
+            try {
+                given = ask(request.body);
+            } catch (...) {
+                given = {.status = 500, .body = describe(std::current_exception()) + "\n"};
+            }
+            response.status = given.status;
+            response.set_content(given.body, given.type);
+        };
+        if (route.method == "GET") {
+            Get(path, answer);
+        } else if (route.method == "POST") {
+            Post(path, answer);
+        } else {
+            HOLDFAST_ASSERT(route.method == "DELETE");
+            Delete(path, answer);
         }
     }
 
-    int bound(const HttpAddress& address) {
+    int bound(const HttpAddress& address, std::string_view setting) {
         errno = 0;
         const int port = address.port == 0                          ? bind_to_any_port(address.host)
                          : bind_to_port(address.host, address.port) ? address.port
@@ -134,11 +171,11 @@ private:
         throw Error(
             Code::unavailable,
             Outcome::not_applied,
-            fmt::format("cannot listen on {} port {}: {}; set metrics.address to a free "
-                        "address of this machine",
+            fmt::format("cannot listen on {} port {}: {}; set {} to a free address of this machine",
                         address.host,
                         address.port,
-                        reason == 0 ? "no such address" : std::system_category().message(reason)));
+                        reason == 0 ? "no such address" : std::system_category().message(reason),
+                        setting));
     }
 
     // Returns once the library listens; it would lose a stop() that comes earlier.
@@ -177,7 +214,6 @@ private:
         connections_.erase(connection);
     }
 
-    std::function<Health()> health_;
     int port_ = 0;
     std::once_flag stopped_;
     std::mutex mutex_;
@@ -213,19 +249,24 @@ HttpAddress HttpAddress::parse(std::string_view text) {
     return {.host = host.empty() ? "0.0.0.0" : std::string(host), .port = port};
 }
 
-HttpEndpoint::HttpEndpoint(const HttpAddress& address,
-                           Metrics& metrics,
-                           std::function<Health()> health)
-    : server_(std::make_unique<Server>(address, metrics, std::move(health))) {}
+HttpServer::HttpServer(const HttpAddress& address,
+                       std::vector<HttpRoute> routes,
+                       std::string_view setting)
+    : server_(std::make_unique<Server>(address, std::move(routes), setting)) {}
 
-HttpEndpoint::~HttpEndpoint() = default;
+HttpServer::~HttpServer() = default;
 
-int HttpEndpoint::port() const noexcept {
+int HttpServer::port() const noexcept {
     return server_->port();
 }
 
-void HttpEndpoint::stop() {
+void HttpServer::stop() {
     server_->shut_down();
 }
+
+HttpEndpoint::HttpEndpoint(const HttpAddress& address,
+                           Metrics& metrics,
+                           std::function<Health()> health)
+    : server_(address, window(metrics, std::move(health)), "metrics.address") {}
 
 }  // namespace holdfast

@@ -148,7 +148,7 @@ TEST_F(Http, StopsAtOnceWhilePeersDawdle) {
             dawdlers.back()->send("GET /metr");
         }
     };
-    add_dawdlers(HttpEndpoint::workers - 1);
+    add_dawdlers(HttpServer::workers - 1);
     // Connections are served in turn: once this one is, the others are in a worker's hands.
     EXPECT_THAT(get(endpoint.port(), "/healthz"), StartsWith("HTTP/1.1 200 OK\r\n"));
     add_dawdlers(5);
@@ -174,6 +174,32 @@ TEST_F(Http, StopsFromSeveralThreadsAtOnce) {
     for (int i = 0; i < 4; ++i) {
         stoppers.emplace_back([this] { endpoint.stop(); });
     }
+}
+
+TEST(HttpRoutes, TakesABodyWhereARouteWantsOne) {
+    const HttpServer server(
+        {},
+        {{"GET", "/", [](const std::string&) { return HttpAnswer{}; }},
+         {"POST",
+          "/echo",
+          [](const std::string& body) { return HttpAnswer{.status = 202, .body = "so: " + body}; }},
+         {"DELETE",
+          "/echo",
+          [](const std::string&) -> HttpAnswer { throw std::runtime_error("there is none"); }}},
+        "nothing");
+    const auto send = [&server](const std::string& head, const std::string& body) {
+        const Peer peer(server.port());
+        peer.send(head + " HTTP/1.1\r\nHost: here\r\nContent-Length: " +
+                  std::to_string(body.size()) + "\r\n\r\n" + body);
+        return peer.rest();
+    };
+    const std::string echo = send("POST /echo", "hello");
+    EXPECT_THAT(echo, StartsWith("HTTP/1.1 202 "));
+    EXPECT_THAT(echo, EndsWith("\r\n\r\nso: hello"));
+    const std::string failure = send("DELETE /echo", "");
+    EXPECT_THAT(failure, StartsWith("HTTP/1.1 500 "));
+    EXPECT_THAT(failure, EndsWith("\r\n\r\nthere is none\n"));
+    EXPECT_THAT(send("PUT /echo", "x"), HasSubstr("Allow: DELETE, GET, HEAD, POST\r\n"));
 }
 
 TEST(HttpReadiness, AFailingCheckIsAReason) {
