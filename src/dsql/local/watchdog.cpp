@@ -3,11 +3,10 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <fstream>
 #include <optional>
+#include <system_error>
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -20,10 +19,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <holdfast/base/clock.hpp>
 #include <holdfast/base/error.hpp>
 
-namespace holdfast::test {
+namespace holdfast::dsql {
 
 namespace fs = std::filesystem;
 
@@ -81,16 +79,25 @@ private:
 };
 
 [[nodiscard]] std::vector<std::string> server_words(const ServerPlan& plan) {
-    std::vector<std::string> words{plan.programs / "postgres",
-                                   "-D",
-                                   plan.folder / "data",
-                                   "-k",
-                                   plan.folder,
-                                   "-c",
-                                   "listen_addresses="};
+    std::vector<std::string> words{
+        plan.programs / "postgres", "-D", plan.data, "-k", plan.folder, "-c", "listen_addresses="};
     for (const auto& [name, value] : plan.settings) {
         words.emplace_back("-c");
         words.push_back(fmt::format("{}={}", name, value));
+    }
+    return words;
+}
+
+[[nodiscard]] std::vector<std::string> initdb_words(const ServerPlan& plan) {
+    std::vector<std::string> words{plan.programs / "initdb",
+                                   "--auth=trust",
+                                   "--username=postgres",
+                                   "--encoding=UTF8",
+                                   "--locale=C.UTF-8",
+                                   "-D",
+                                   plan.data};
+    if (!plan.durable) {
+        words.emplace_back("--no-sync");
     }
     return words;
 }
@@ -109,19 +116,19 @@ public:
           owner_(plan.owner),
           account_(unprivileged_account()),
           log_(plan.folder / "log"),
-          version_file_(plan.folder / "data" / "PG_VERSION"),
-          initdb_({plan.programs / "initdb",
-                   "--no-sync",
-                   "--auth=trust",
-                   "--username=postgres",
-                   "--encoding=UTF8",
-                   "--locale=C.UTF-8",
-                   "-D",
-                   plan.folder / "data"}),
+          version_file_(plan.data / "PG_VERSION"),
+          initdb_(initdb_words(plan)),
           postgres_(server_words(plan)),
           remove_({"/bin/rm", "-rf", plan.folder}) {
-        if (account_ && ::chown(plan.folder.c_str(), account_->uid, account_->gid) != 0) {
-            refuse(fmt::format("cannot hand {} to PostgreSQL's user", plan.folder.string()));
+        std::error_code failure;
+        fs::create_directories(plan.data, failure);
+        if (failure) {
+            refuse(fmt::format("cannot make {}: {}", plan.data.string(), failure.message()));
+        }
+        for (const fs::path& folder : {plan.folder, plan.data}) {
+            if (account_ && ::chown(folder.c_str(), account_->uid, account_->gid) != 0) {
+                refuse(fmt::format("cannot hand {} to PostgreSQL's user", folder.string()));
+            }
         }
     }
 
@@ -372,18 +379,4 @@ bool Watchdog::server_lives() {
     return ask(command_alive);
 }
 
-void end_server(const fs::path& folder) {
-    pid_t server = 0;
-    std::ifstream(folder / "data" / "postmaster.pid") >> server;
-    if (server > 0) {
-        ::kill(server, SIGQUIT);
-    }
-    constexpr std::chrono::seconds patience{20};
-    constexpr std::chrono::milliseconds between_looks{5};
-    const auto deadline = Deadline::after(patience);
-    while (server > 0 && fs::exists(folder) && !deadline.passed()) {
-        system_clock().sleep_until(std::chrono::steady_clock::now() + between_looks, {});
-    }
-}
-
-}  // namespace holdfast::test
+}  // namespace holdfast::dsql

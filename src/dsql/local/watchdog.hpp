@@ -1,9 +1,9 @@
-// The process between a test and its server.
+// The process between a program and its private server.
 //
-// A test can die in any way and at any moment, and must not leave a server behind. So the server is
-// the child of a small process that does nothing but watch: when its owner is gone, or asks for it,
-// it kills the server with all its processes and removes the folder. It also adopts what a killed
-// server leaves behind, so that a crash is complete before anybody starts the server again.
+// A program can die in any way and at any moment, and must not leave a server behind. So the server
+// is the child of a small process that does nothing but watch: when its owner is gone, or asks for
+// it, it kills the server with all its processes and removes the folder. It also adopts what a
+// killed server leaves behind, so that a crash is complete before anybody starts the server again.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@
 
 #include <holdfast/base/unique_fd.hpp>
 
-namespace holdfast::test {
+namespace holdfast::dsql {
 
 // When a watchdog's work is over, besides the death of its owner.
 enum class Lifetime {
@@ -28,7 +28,9 @@ enum class Lifetime {
 
 struct ServerPlan {
     std::filesystem::path programs = newest_postgres();
-    std::filesystem::path folder;  // Removed at the end. Holds data/, the socket and the log.
+    std::filesystem::path folder;  // Removed at the end. Holds the socket and the log.
+    std::filesystem::path data;    // Made if it is not there.
+    bool durable = false;          // A new cluster reaches the disk before it is used.
     std::map<std::string, std::string> settings{};
     pid_t owner;
     Lifetime lifetime = Lifetime::handle;
@@ -58,7 +60,4 @@ private:
     Lifetime lifetime_;
 };
 
-// Ends the server in `folder`, whose watchdog then removes the folder; waits for that.
-void end_server(const std::filesystem::path& folder);
-
-}  // namespace holdfast::test
+}  // namespace holdfast::dsql

@@ -7,53 +7,37 @@
 
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <string>
-#include <string_view>
 
+#include <holdfast/dsql/private_postgres.hpp>
 #include <holdfast/testing/temp_dir.hpp>
 
 namespace holdfast::test {
 
-// Where a server listens.
-struct PostgresAddress {
-    std::filesystem::path socket_folder;
-
-    // For sql::Database, and for libpq.
-    [[nodiscard]] std::string url(std::string_view database = "postgres") const;
-    [[nodiscard]] std::string conninfo(std::string_view database = "postgres") const;
-    // True if a server takes connections here now.
-    [[nodiscard]] bool answers() const;
-};
+using dsql::PostgresAddress;
 
 struct PostgresOptions {
     bool fsync = false;  // On: what was committed survives crash() by the same means as in life.
     std::map<std::string, std::string> settings{};  // As in postgresql.conf.
 };
 
-class Watchdog;
-
 // Runs from construction to destruction. As root, the server runs as the user `postgres`.
 class PrivatePostgres {
 public:
-    explicit PrivatePostgres(PostgresOptions options = {});
-    ~PrivatePostgres();
-    PrivatePostgres(const PrivatePostgres&) = delete;
-    PrivatePostgres& operator=(const PrivatePostgres&) = delete;
+    explicit PrivatePostgres(const PostgresOptions& options = {});
 
-    [[nodiscard]] const PostgresAddress& address() const noexcept { return address_; }
+    [[nodiscard]] const PostgresAddress& address() const noexcept { return server_.address(); }
 
     // kill -9 of the server and of all its processes at one moment.
-    void crash();
+    void crash() { server_.crash(); }
     // An orderly end, without waiting for clients.
-    void stop();
+    void stop() { server_.stop(); }
     // After crash() or stop(): the same data again. Returns when the server takes connections.
-    void start();
+    void start() { server_.start(); }
 
 private:
     TempDir folder_;
-    PostgresAddress address_;
-    std::unique_ptr<Watchdog> watchdog_;
+    dsql::PrivatePostgres server_;
 };
 
 // The server that all tests of a run share: the one that HOLDFAST_TEST_POSTGRES points to, else one
