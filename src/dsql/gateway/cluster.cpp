@@ -285,6 +285,20 @@ void Cluster::cancel(int pid) {
     (void)ask(fmt::format("SELECT pg_cancel_backend({})", pid));
 }
 
+void Cluster::cut_off() {
+    std::string pids;
+    {
+        const std::lock_guard lock(executors_mutex_);
+        for (const auto& [pid, executor] : executors_) {
+            pids += fmt::format("{}{}", pids.empty() ? "" : ",", pid);
+        }
+    }
+    if (!pids.empty()) {
+        (void)ask(
+            fmt::format("SELECT pg_terminate_backend(pid) FROM unnest('{{{}}}'::int[]) pid", pids));
+    }
+}
+
 std::optional<GatewayFault> Cluster::fault_at(FaultPoint point) {
     const std::lock_guard lock(faults_mutex_);
     std::optional<GatewayFault> fault;

@@ -91,6 +91,8 @@ public:
     // The backends that keep this one waiting.
     [[nodiscard]] std::vector<int> blockers_of(int pid);
     void cancel(int pid);
+    // Ends every statement of every client, with its connection below.
+    void cut_off();
 
     // Counts one more event at this point; the fault if a rule says so.
     [[nodiscard]] std::optional<GatewayFault> fault_at(FaultPoint point);

@@ -9,6 +9,7 @@
 #include <holdfast/base/unique_fd.hpp>
 #include <holdfast/dsql/token.hpp>
 #include <holdfast/dsql/wire.hpp>
+#include <holdfast/testing/check.hpp>
 
 namespace holdfast::dsql::tests {
 
@@ -240,6 +241,22 @@ TEST(GatewayDoor, AConnectionEndsWhenItIsAnHourOld) {
 
 // Bytes that no client sends, each on a connection of its own: the gateway hangs up or says no, and
 // serves the next one.
+TEST(GatewayDoor, AStopDoesNotWaitForALongStatement) {
+    Gateway gateway(test::gateway_options());
+    const test::DsqlCluster cluster(gateway);
+    const Client c(cluster.params());
+    ASSERT_EQ(PQsendQuery(c.raw(), "SELECT pg_sleep(600)"), 1);
+    wait_until_running(cluster, "pg_sleep(600)");
+    gateway.stop();
+    EXPECT_NE(Client::said(PQgetResult(c.raw())).code, "");
+}
+
+TEST(GatewayDoor, AnUpstreamThatWillNotDoIsToldAtOnce) {
+    GatewayOptions options = test::gateway_options();
+    options.upstream = "host=127.0.0.1 port=1 user=postgres";
+    EXPECT_EQ(test::code_of([&] { const Gateway gateway(options); }), Code::unavailable);
+}
+
 TEST_F(GatewayConnect, GarbageHurtsNobody) {
     const std::string startup("\0\0\0\x08\0\x03\0\0", 8);
     for (const std::string& bytes : {std::string("GET / HTTP/1.1\r\n\r\n"),

@@ -1,9 +1,11 @@
 #include <holdfast/dsql/gateway.hpp>
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <list>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "cluster.hpp"
@@ -70,7 +72,10 @@ UniqueFd listen_on(const std::string& host, int port) {
     ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (::bind(fd.get(), found->ai_addr, found->ai_addrlen) != 0 ||
         ::listen(fd.get(), SOMAXCONN) != 0) {
-        cannot(fmt::format("cannot listen on {}:{}; is it in use?", host, port));
+        cannot(fmt::format("cannot listen on {}:{}: {}; choose a free address of this machine",
+                           host,
+                           port,
+                           std::system_category().message(errno)));
     }
     return fd;
 }
@@ -95,12 +100,37 @@ bool names_a_database(const std::string& upstream) {
     return path < query && path + 1 < std::min(query, upstream.size());
 }
 
+// What would fail for every client is said once, to who starts the gateway.
+GatewayOptions checked(GatewayOptions options) {
+    constexpr int oldest = 150000;
+    Backend::Params params;
+    if (!names_a_database(options.upstream)) {
+        params.emplace("dbname", "postgres");
+    }
+    Backend backend(options.upstream, params);
+    const auto facts = backend.query(
+        "SELECT rolname, rolsuper, current_setting('server_version'),"
+        " current_setting('server_version_num')::int FROM pg_roles WHERE rolname = current_user");
+    const auto& row = facts.at(0);
+    if (*row[1] != "t") {
+        throw InvalidArgument(fmt::format(
+            "'{}' is no superuser of the PostgreSQL below, and the gateway has to act for others; "
+            "name one in the upstream",
+            *row[0]));
+    }
+    if (std::stoi(*row[3]) < oldest) {
+        throw InvalidArgument(
+            fmt::format("the PostgreSQL below is {}; the gateway needs 15 or newer", *row[2]));
+    }
+    return options;
+}
+
 }  // namespace
 
 class Gateway::Listener {
 public:
     explicit Listener(GatewayOptions options)
-        : options_(std::move(options)),
+        : options_(checked(std::move(options))),
           clock_(options_.clock != nullptr ? *options_.clock : system_clock()),
           context_((::signal(SIGPIPE, SIG_IGN), tls_context(options_))),
           one_database_(names_a_database(options_.upstream)),
@@ -165,6 +195,7 @@ public:
         (void)!::write(wake_.get(), &one, sizeof one);
         thread_.join();
         hang_up({});
+        cut_off();
         std::list<Client> left;
         {
             const std::lock_guard lock(clients_mutex_);
@@ -180,6 +211,18 @@ private:
         std::atomic<bool> ended = false;
         std::jthread thread;
     };
+
+    // A statement may run for long, and its client is gone.
+    void cut_off() noexcept {
+        const std::lock_guard lock(clusters_mutex_);
+        for (const auto& [id, cluster] : clusters_) {
+            try {
+                cluster->cut_off();
+            } catch (const std::exception& error) {
+                log("the statements of a cluster cannot be ended", error.what());
+            }
+        }
+    }
 
     void listen() {
         while (!stopped_) {
@@ -212,7 +255,9 @@ private:
         } catch (const HangUp&) {
             // As a rule wanted it.
         } catch (const sql::DatabaseError& error) {
-            log("the server below has failed", error.what());
+            if (!stopped_) {
+                log("the server below has failed", error.what());
+            }
             (void)channel.write(
                 Trouble{.code = "XX000", .message = error.what(), .fatal = true}.bytes());
         } catch (const Error& error) {

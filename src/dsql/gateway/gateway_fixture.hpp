@@ -45,6 +45,9 @@ public:
         PQsetNoticeProcessor(connection_.get(), [](void*, const char*) {}, nullptr);
     }
 
+    // Straight to the PostgreSQL below.
+    explicit Client(const std::string& conninfo) : connection_(PQconnectdb(conninfo.c_str())) {}
+
     [[nodiscard]] bool connected() const { return PQstatus(connection_.get()) == CONNECTION_OK; }
     [[nodiscard]] std::string trouble() const { return PQerrorMessage(connection_.get()); }
     [[nodiscard]] PGconn* raw() const { return connection_.get(); }
@@ -117,6 +120,17 @@ private:
     };
     std::unique_ptr<PGconn, Finish> connection_;
 };
+
+// Returns once a statement that has this in its text runs below.
+inline void wait_until_running(const test::DsqlCluster& cluster, const std::string& part) {
+    const Client outside(cluster.outside());
+    while (outside
+               .exec("SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND pid <> "
+                     "pg_backend_pid() AND datname = current_database() AND strpos(query, $1) > 0",
+                     {part})
+               .cell() == "0") {
+    }
+}
 
 class GatewayStory : public testing::Test {
 protected:

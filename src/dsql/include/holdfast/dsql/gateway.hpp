@@ -101,6 +101,8 @@ struct GatewayStats {
 // the first one on, the process ignores SIGPIPE.
 class Gateway {
 public:
+    // Unavailable if the PostgreSQL below cannot be reached, the address is taken or the
+    // certificate unusable; invalid_argument if the upstream's user is no superuser.
     explicit Gateway(GatewayOptions options);
     ~Gateway();
     Gateway(const Gateway&) = delete;
