@@ -9,6 +9,8 @@ void CommandLine::add_dsql() {
     add_dsql_token(*noun);
     add_dsql_doctor(*noun);
     add_dsql_lint(*noun);
+    add_dsql_local(*noun);
+    add_dsql_gateway(*noun);
 }
 
 void CommandLine::add_dsql_token(CLI::App& noun) {

@@ -11,7 +11,9 @@
 #include "command_tree.hpp"
 #include "demo.hpp"
 #include "dsql_doctor.hpp"
+#include "dsql_gateway.hpp"
 #include "dsql_lint.hpp"
+#include "dsql_local.hpp"
 #include "dsql_token.hpp"
 #include "flow.hpp"
 #include "lock.hpp"
@@ -51,6 +53,9 @@ private:
     void add_dsql_lint(CLI::App& noun);
     void add_dsql_doctor(CLI::App& noun);
     void add_dsql_token(CLI::App& noun);
+    void add_dsql_gateway(CLI::App& noun);
+    void add_dsql_local(CLI::App& noun);
+    void add_dsql_behaviour(CLI::App& verb, DsqlBehaviour& to);
     void add_schema();
     void add_bench();
     void add_config();
@@ -96,6 +101,8 @@ private:
     LockRequest lock_;
     DsqlLintRequest dsql_lint_;
     DsqlTokenRequest dsql_token_;
+    DsqlGatewayRequest dsql_gateway_;
+    DsqlLocalRequest dsql_local_;
     SchemaRequest schema_;
     BenchRequest bench_;
     std::string shell_;
