@@ -90,14 +90,19 @@ std::string last_line(std::string text) {
 
 Work run_pgbench(const PgbenchRun& run, const std::stop_token& stop) {
     const auto time = std::chrono::ceil<std::chrono::seconds>(run.time);
+    std::vector<std::string> environment = environment_for(url_for_libpq(sql::parse_url(run.url)));
+    if (!run.password.empty()) {
+        environment.push_back("PGPASSWORD=" + run.password);
+    }
     Child child{{.arguments = {"pgbench",
                                "--protocol=prepared",
                                "--no-vacuum",
                                fmt::format("--client={}", run.clients),
                                fmt::format("--jobs={}", std::min(run.clients, 2)),
                                fmt::format("--time={}", time.count()),
+                               fmt::format("--max-tries={}", run.tries_max),
                                fmt::format("--file={}", run.script.string())},
-                 .environment = environment_for(url_for_libpq(sql::parse_url(run.url))),
+                 .environment = std::move(environment),
                  .with_errors = true}};
     std::string output;
     {

@@ -15,6 +15,8 @@ struct PgbenchRun {
     std::filesystem::path script;  // One transaction, in pgbench's language.
     int clients = 1;
     std::chrono::nanoseconds time{};  // pgbench counts whole seconds: rounded up.
+    std::string password{};           // If the URL has none.
+    int tries_max = 1;                // Of a transaction that met a serialization failure.
 };
 
 // Runs it with prepared statements and says how many transactions it made. Killed when the token

@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "flow_suite.hpp"
+#include "gateway_suite.hpp"
 #include "locks_suite.hpp"
 #include "sql_suite.hpp"
 #include <fmt/chrono.h>
@@ -20,6 +21,7 @@ constexpr std::array all_suites{
     SuiteEntry{"sql", "one durable write: PostgreSQL and SQLite", &make_sql_suite},
     SuiteEntry{"flow", "workflows: chains, fan-outs, timers, payloads", &make_flow_suite},
     SuiteEntry{"locks", "locks: taken and released, on many keys and on one", &make_locks_suite},
+    SuiteEntry{"gateway", "one durable write through the gateway of DSQL", &make_gateway_suite},
 };
 
 // "sqlite" and "sqlite.commit" choose sqlite.commit.w8; "sql" and "sqlite.commit.w" do not.

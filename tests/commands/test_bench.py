@@ -46,6 +46,20 @@ class Bench(binary.CommandTest):
         )
         self.assert_left_behind()
 
+    def test_the_gateway_is_measured_against_the_server_below_it(self):
+        self.folder.chmod(0o755)
+        done = self.run_it("bench", "gateway", *BRIEFLY, "--json", env={"TMPDIR": str(self.folder)})
+        self.assertEqual(done.code, DONE, done)
+        results = done.json["results"]
+        self.assertEqual(
+            [(result["name"], result["floor"]) for result in results],
+            [("gateway.update.c1", None), ("gateway.update.c8", 0.5)],
+        )
+        for result in results:
+            self.assertGreater(result["ours"], 0)
+        self.assertEqual(done.json["durability"]["postgres"]["fsync"], "on")
+        self.assert_left_behind()
+
     def test_one_write_is_one_round_trip_and_many_writers_share_a_commit(self):
         results = {
             result["name"]: result["counts"] for result in self.bench("--json").json["results"]
