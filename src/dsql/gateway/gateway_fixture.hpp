@@ -121,15 +121,14 @@ private:
     std::unique_ptr<PGconn, Finish> connection_;
 };
 
-// Returns once a statement that has this in its text runs below.
-inline void wait_until_running(const test::DsqlCluster& cluster, const std::string& part) {
+// Whether a statement that has this in its text runs below now.
+inline bool is_running(const test::DsqlCluster& cluster, const std::string& part) {
     const Client outside(cluster.outside());
-    while (outside
-               .exec("SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND pid <> "
-                     "pg_backend_pid() AND datname = current_database() AND strpos(query, $1) > 0",
-                     {part})
-               .cell() == "0") {
-    }
+    const Said said = outside.exec(
+        "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND pid <> "
+        "pg_backend_pid() AND datname = current_database() AND strpos(query, $1) > 0",
+        {part});
+    return said.cell() != "0";
 }
 
 class GatewayStory : public testing::Test {
