@@ -81,9 +81,13 @@ void sign(X509& certificate, X509& issuer, EVP_PKEY& key) {
           X509_sign(&certificate, &key, EVP_sha256()) > 0);
 }
 
-// Its owner's only, before anything is in it.
-std::unique_ptr<std::FILE, Freed<std::fclose>> open_private(const std::filesystem::path& path) {
-    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+constexpr mode_t for_all = 0644;
+constexpr mode_t for_owner = 0600;
+
+// With its rights before anything is in it.
+std::unique_ptr<std::FILE, Freed<std::fclose>> open_new(const std::filesystem::path& path,
+                                                        mode_t rights) {
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, rights);
     check(fd >= 0);
     return std::unique_ptr<std::FILE, Freed<std::fclose>>(::fdopen(fd, "w"));
 }
@@ -111,11 +115,15 @@ Certificates make_certificates(const std::filesystem::path& folder,
     add_extension(*certificate, *authority, NID_ext_key_usage, "serverAuth");
     sign(*certificate, *authority, *authority_key);
 
-    check(PEM_write_X509(open_private(paths.authority).get(), authority.get()) == 1);
-    check(PEM_write_X509(open_private(paths.server).get(), certificate.get()) == 1);
-    check(PEM_write_PrivateKey(
-              open_private(paths.key).get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr) ==
-          1);
+    check(PEM_write_X509(open_new(paths.authority, for_all).get(), authority.get()) == 1);
+    check(PEM_write_X509(open_new(paths.server, for_all).get(), certificate.get()) == 1);
+    check(PEM_write_PrivateKey(open_new(paths.key, for_owner).get(),
+                               key.get(),
+                               nullptr,
+                               nullptr,
+                               0,
+                               nullptr,
+                               nullptr) == 1);
     return paths;
 }
 
