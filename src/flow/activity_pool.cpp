@@ -68,7 +68,8 @@ struct ActivityPool::Shared {
           options(o),
           meters(std::move(m)),
           hooks(std::move(h)),
-          logger(o.logger != nullptr ? *o.logger : null_logger()) {}
+          logger(o.logger != nullptr ? *o.logger : null_logger()),
+          lease(o.activity_lease) {}
 
     Provider& provider;
     const Registry registry;
@@ -76,6 +77,7 @@ struct ActivityPool::Shared {
     const std::shared_ptr<Meters> meters;
     const Hooks hooks;
     Logger& logger;
+    LeaseLength lease;
 
     mutable std::mutex mutex;
     std::condition_variable_any work;
@@ -193,6 +195,10 @@ void ActivityPool::add(ClaimedActivity claim, bool reserved) {
     shared.held[job->claim.task.key] = job;
     shared.queue.push_back(std::move(job));
     shared.work.notify_one();
+}
+
+milliseconds ActivityPool::lease() const {
+    return shared_->lease.get();
 }
 
 int ActivityPool::room() const {
@@ -426,6 +432,7 @@ void ActivityPool::finish(Shared& shared,
 void ActivityPool::tick(Steady now) {
     Shared& shared = *shared_;
     std::vector<std::pair<ActivityKey, Uuid>> due;
+    std::vector<Steady> since;
     {
         const std::lock_guard lock(shared.mutex);
         const auto pause =
@@ -433,14 +440,16 @@ void ActivityPool::tick(Steady now) {
         for (const auto& [key, job] : shared.held) {
             if (now - job->renewed >= pause) {
                 due.emplace_back(key, job->claim.token);
+                since.push_back(job->renewed);
             }
         }
     }
     if (!due.empty()) {
-        const std::vector<bool> kept =
-            shared.provider.renew_activities(due, shared.options.activity_lease);
+        const std::vector<bool> kept = shared.provider.renew_activities(due, shared.lease.get());
+        const Steady done = steady_clock::now();
         const std::lock_guard lock(shared.mutex);
         for (std::size_t i = 0; i < due.size(); ++i) {
+            shared.lease.looked_after(done - since[i], done);
             const auto found = shared.held.find(due[i].first);
             if (found == shared.held.end() || found->second->claim.token != due[i].second) {
                 continue;

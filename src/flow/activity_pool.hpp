@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "lease_length.hpp"
 #include "meters.hpp"
 
 #include <holdfast/flow/provider.hpp>
@@ -49,6 +50,8 @@ public:
     void unreserve();
     // Requires: a reserved place, or room.
     void add(ClaimedActivity claim, bool reserved);
+    // How long the lease of an activity is to be.
+    [[nodiscard]] milliseconds lease() const;
     // How many more may be claimed from the store; 0 while draining.
     [[nodiscard]] int room() const;
     // Sessions this process is busy with.

@@ -212,7 +212,7 @@ std::vector<InstanceTable::Lease> InstanceTable::leases_older_than(Steady when) 
     std::vector<Lease> old;
     for (const auto& [id, instance] : instances_) {
         if (instance->lease && instance->claimed_at < when) {
-            old.push_back({.id = id, .token = *instance->lease});
+            old.push_back({.id = id, .token = *instance->lease, .since = instance->claimed_at});
         }
     }
     return old;

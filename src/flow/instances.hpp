@@ -97,6 +97,7 @@ public:
     struct Lease {
         std::string id;
         Uuid token;
+        Steady since;
     };
     [[nodiscard]] std::vector<Lease> leases_older_than(Steady when);
     void renewed(const std::string& id, Steady when);

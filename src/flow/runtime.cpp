@@ -158,6 +158,9 @@ void Runtime::State::take_turn(Instance& instance, TurnInput input) {
     std::vector<ActivityEnd> unwanted;
     const std::string id = instance.id;
     const std::vector<ActivityEnd> answers = input.answers;
+    if (input.claim) {
+        workflow_lease_.looked_after(clock_.now() - input.claim->now, steady_clock::now());
+    }
     try {
         std::optional<PreparedTurn> turn = runner_.run(instance, std::move(input), unwanted);
         if (turn) {
@@ -282,9 +285,11 @@ void Runtime::State::keep(Steady now) {
     activities_.tick(now);
     for (const InstanceTable::Lease& lease :
          instances_.leases_older_than(now - options_.workflow_lease / 3)) {
-        if (provider_.renew_instance(lease.id, lease.token, options_.workflow_lease)) {
+        if (provider_.renew_instance(lease.id, lease.token, workflow_lease_.get())) {
             instances_.renewed(lease.id, now);
         }
+        const Steady done = steady_clock::now();
+        workflow_lease_.looked_after(done - lease.since, done);
     }
     keep_sessions(now);
     sweep(now);

@@ -28,7 +28,7 @@ Runtime::State::Found Runtime::State::poll_instances() {
         return {.count = 0, .more = true};
     }
     // What is being looked at is found again until it is committed: the look goes past it.
-    const ClaimInstances ask{.lease = options_.workflow_lease,
+    const ClaimInstances ask{.lease = workflow_lease_.get(),
                              .count = claims_max + static_cast<int>(backlog),
                              .versions = options_.versions,
                              .mine = [this](std::string_view id, const Uuid& token) {
@@ -52,7 +52,7 @@ int Runtime::State::poll_activities() {
     if (room == 0 || draining_) {
         return 0;
     }
-    ClaimActivities ask{.lease = options_.activity_lease,
+    ClaimActivities ask{.lease = activities_.lease(),
                         .count = std::min(room, claims_max),
                         .tags = options_.tags,
                         .session = std::nullopt};

@@ -19,6 +19,7 @@
 #include "database_clock.hpp"
 #include "exchange.hpp"
 #include "instances.hpp"
+#include "lease_length.hpp"
 #include "meters.hpp"
 #include "turns.hpp"
 
@@ -107,6 +108,7 @@ private:
     const std::string worker_id_;
     std::shared_ptr<Meters> meters_ = std::make_shared<Meters>(options_.metrics);
     DatabaseClock clock_;
+    LeaseLength workflow_lease_{options_.workflow_lease};
     InstanceTable instances_;
     ActivityPool activities_;
     TurnRunner runner_;

@@ -202,7 +202,7 @@ void TurnRunner::add_activities(PreparedTurn& prepared, const TurnSight& sight, 
                           .tag = std::move(scheduled.tag)};
         if (!task.session && activities_.reserve(task)) {
             task.claim = Uuid::v4();
-            task.claim_lease = options_.activity_lease;
+            task.claim_lease = activities_.lease();
             prepared.local.push_back(
                 ClaimedActivity{.task = task, .token = task.claim, .attempt = 1, .now = sight.now});
         } else {
