@@ -325,8 +325,7 @@ void Runtime::State::sweep(Steady now) {
 }
 
 void Runtime::State::measure(Steady now) {
-    constexpr std::chrono::seconds pause{60};
-    if (meters_->wanted() && (measured_ == Steady{} || now - measured_ >= pause)) {
+    if (meters_->wanted() && (measured_ == Steady{} || now - measured_ >= options_.gauges_every)) {
         measured_ = now;
         meters_->measured(provider_.stats(), instances_.size());
     }

@@ -51,6 +51,7 @@ struct RuntimeOptions {
     ExecutionLimits limits{};
     Logger* logger = nullptr;
     Metrics* metrics = nullptr;
+    milliseconds gauges_every{60'000};  // How often the gauges are measured, by a query.
     // No threads at all: work is done by run_until_idle() on its caller's thread.
     bool manual = false;
 };
