@@ -4,6 +4,7 @@
 #include <cctype>
 #include <charconv>
 #include <deque>
+#include <iterator>
 
 #include "system_schema.hpp"
 #include <fmt/core.h>
@@ -29,12 +30,26 @@ constexpr std::string_view settings =
 
 constexpr std::string_view version_number = "160015";
 
-std::string lower(std::string_view text) {
-    std::string result(text);
-    std::transform(result.begin(), result.end(), result.begin(), [](unsigned char c) {
-        return static_cast<char>(std::tolower(c));
-    });
-    return result;
+// A call of version() becomes one of ours, which has the same name and so the same column.
+void ask_for_our_version(std::string& text) {
+    constexpr std::string_view call = "version()";
+    constexpr std::string_view schema = "holdfast_gateway.";
+    const auto same = [](unsigned char a, unsigned char b) { return std::tolower(a) == b; };
+    for (auto from = text.begin();;) {
+        const auto found = std::search(from, text.end(), call.begin(), call.end(), same);
+        if (found == text.end()) {
+            return;
+        }
+        const char before = found == text.begin() ? ' ' : *std::prev(found);
+        const auto at = found - text.begin();
+        const bool ours =
+            std::isspace(static_cast<unsigned char>(before)) != 0 || before == ',' || before == '(';
+        if (ours) {
+            text.insert(static_cast<std::size_t>(at), schema);
+        }
+        from = text.begin() + at + static_cast<std::ptrdiff_t>(call.size()) +
+               static_cast<std::ptrdiff_t>(ours ? schema.size() : 0);
+    }
 }
 
 // What the PostgreSQL below must be asked instead, where its own answer would be another.
@@ -52,8 +67,8 @@ void stand_in(Judged& statement) {
         statement.text = fmt::format("SELECT '{}' AS server_version", reported_version);
     } else if (statement.kind == Kind::show && statement.parameter == "server_version_num") {
         statement.text = fmt::format("SELECT '{}' AS server_version_num", version_number);
-    } else if (statement.kind == Kind::read && lower(statement.text) == "select version()") {
-        statement.text = "SELECT 'PostgreSQL 16' AS version";
+    } else if (statement.kind == Kind::read) {
+        ask_for_our_version(statement.text);
     }
 }
 

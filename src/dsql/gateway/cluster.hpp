@@ -13,8 +13,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "../judge.hpp"
 #include "backend.hpp"
+#include "judge.hpp"
 
 #include <holdfast/dsql/gateway.hpp>
 

@@ -53,6 +53,8 @@ TEST_F(GatewayConnect, AGoodTokenOpensTheDatabaseThatTheServiceReports) {
     EXPECT_EQ(in.exec("SHOW server_version").tag, "SHOW");
     EXPECT_EQ(in.exec("SHOW server_version_num").cell(), "160015");
     EXPECT_EQ(in.exec("SELECT version()").cell(), "PostgreSQL 16");
+    EXPECT_EQ(in.exec("SELECT current_user, Version(), 'version()'").rows.at(0),
+              (std::vector<std::string>{"admin", "PostgreSQL 16", "version()"}));
     EXPECT_EQ(in.exec("SHOW transaction_isolation").cell(), "repeatable read");
     EXPECT_EQ(in.exec("SHOW timezone").cell(), "UTC");
     EXPECT_EQ(in.exec("SELECT current_schema()").cell(), "public");

@@ -63,6 +63,8 @@ RETURNS void LANGUAGE sql SECURITY DEFINER AS $$
   INSERT INTO holdfast_gateway.jobs VALUES (
     id, type, class, to_regclass(object), object, note, fails, clock_timestamp(),
     clock_timestamp() + lasts_ms * interval '1 millisecond') $$;
+CREATE OR REPLACE FUNCTION holdfast_gateway.version() RETURNS text
+LANGUAGE sql IMMUTABLE AS $$ SELECT 'PostgreSQL 16' $$;
 CREATE OR REPLACE FUNCTION holdfast_gateway.invalidate(index text)
 RETURNS void LANGUAGE sql SECURITY DEFINER AS $$
   UPDATE pg_catalog.pg_index SET indisvalid = false WHERE indexrelid = to_regclass(index) $$;

@@ -3,8 +3,6 @@
 
 #include <utility>
 
-#include <unistd.h>
-
 namespace holdfast {
 
 class UniqueFd {
@@ -16,11 +14,7 @@ public:
         std::swap(fd_, other.fd_);
         return *this;
     }
-    ~UniqueFd() {
-        if (fd_ >= 0) {
-            ::close(fd_);
-        }
-    }
+    ~UniqueFd();  // Closes it.
 
     [[nodiscard]] int get() const noexcept { return fd_; }
     [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }
