@@ -25,6 +25,12 @@ constexpr std::array places{Place{"environment", from_environment},
                             Place{"instance metadata", from_instance}};
 constexpr std::string_view profile_place = "shared files";
 
+// Keys without an end have all the time there is.
+std::chrono::seconds life_left(const Credentials& keys, Wall now) {
+    return keys.expires ? std::chrono::floor<std::chrono::seconds>(*keys.expires - now)
+                        : std::chrono::seconds::max();
+}
+
 class FixedCredentials final : public CredentialProvider {
 public:
     explicit FixedCredentials(Credentials credentials) : credentials_(std::move(credentials)) {}
@@ -61,18 +67,17 @@ Credentials CredentialChain::get(Deadline deadline, const std::stop_token& stop)
         const std::lock_guard lock(mutex_);
         known = known_;
     }
-    const Wall now = clock_.wall_now();
-    if (known && (!known->expires || *known->expires - now > credential_margin)) {
-        return *known;
+    const auto left = known ? life_left(*known, clock_.wall_now()) : std::chrono::seconds{0};
+    if (left > credential_margin) {
+        return *known;  // NOLINT(bugprone-unchecked-optional-access): has some life left.
     }
     try {
         return resolve(deadline, stop);
     } catch (const Error& error) {
-        if (!known || now >= known->expires) {
+        if (!known || left <= std::chrono::seconds{0}) {
             throw;
         }
         if (options_.logger != nullptr) {
-            const auto left = std::chrono::floor<std::chrono::seconds>(*known->expires - now);
             options_.logger->warn("AWS credentials were not renewed",
                                   {{"cause", error.what()}, {"expires_in_s", left.count()}});
         }

@@ -86,18 +86,30 @@ Token TokenCache::get(const TokenKey& key, Deadline deadline, const std::stop_to
         slot = std::make_shared<Entry>();
     }
     const std::shared_ptr<Entry> entry = slot;  // Stays ours if the cache is cleared meanwhile.
+    const std::optional<Token>& current = entry->current;
     const Wall now = clock_.wall_now();
-    if (entry->current && is_usable(entry->current->life, now)) {
+    if (current && is_usable(current->life, now)) {
         hits_.add();
-        age_.set(std::chrono::duration<double>(now - entry->current->life.birth).count());
-        return *entry->current;
+        age_.set(std::chrono::duration<double>(now - current->life.birth).count());
+        return *current;
     }
     misses_.add();
-    const std::uint64_t seen = entry->finished;
-    entry->wanted = true;
+    do {
+        wait_for_generation(lock, *entry, deadline, stop);
+    } while (!current);  // Refused by a server before we could take it.
+    age_.set(0);
+    return *current;
+}
+
+void TokenCache::wait_for_generation(std::unique_lock<std::mutex>& lock,
+                                     Entry& entry,
+                                     Deadline deadline,
+                                     const std::stop_token& stop) {
+    const std::uint64_t seen = entry.finished;
+    entry.wanted = true;
     wake_worker();
     const bool answered = finished_.wait_until(
-        lock, stop, deadline.when(), [&] { return stopping_ || entry->finished != seen; });
+        lock, stop, deadline.when(), [&] { return stopping_ || entry.finished != seen; });
     if (stop.stop_requested() && !answered) {
         throw Error(Code::cancelled, Outcome::not_applied, "waiting for a token was stopped");
     }
@@ -106,26 +118,27 @@ Token TokenCache::get(const TokenKey& key, Deadline deadline, const std::stop_to
                     Outcome::not_applied,
                     "no token could be made in time; check the service that gives credentials");
     }
-    if (entry->finished == seen) {
+    if (entry.finished == seen) {
         throw stopped();
     }
-    if (entry->failure) {
-        throw Error(*entry->failure);
+    if (entry.failure) {
+        throw Error(*entry.failure);
     }
-    age_.set(0);
-    return *entry->current;  // NOLINT(bugprone-unchecked-optional-access): made without failure.
 }
 
 void TokenCache::invalidate(const TokenKey& key, const std::string& token) {
     {
         const std::lock_guard lock(mutex_);
         const auto found = entries_.find(key);
-        if (found == entries_.end() || !found->second->current ||
-            found->second->current->text != token) {
+        if (found == entries_.end()) {
             return;
         }
-        // A new entry, because those who wait for the old one have been answered with it.
-        found->second = std::make_shared<Entry>();
+        std::optional<Token>& current = found->second->current;
+        if (!current || current->text != token) {
+            return;
+        }
+        current.reset();
+        found->second->due = Steady::max();
     }
     provider_->forget();
 }

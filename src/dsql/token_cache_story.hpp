@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 
@@ -25,10 +26,8 @@ public:
         ++asked;
         asked.notify_all();
         if (hang) {
-            std::mutex mutex;
-            std::unique_lock lock(mutex);
-            std::condition_variable_any never;
-            never.wait_until(lock, stop, deadline.when(), [this] { return !hang; });
+            std::unique_lock lock(mutex_);
+            released_.wait_until(lock, stop, deadline.when(), [this] { return !hang; });
         }
         if (fail || hang) {
             throw Error(Code::unavailable, Outcome::not_applied, "no credentials today");
@@ -37,6 +36,12 @@ public:
     }
     void forget() noexcept override { ++forgotten; }
     [[nodiscard]] std::string source() const override { return "test"; }
+
+    void release() {
+        const std::lock_guard lock(mutex_);
+        hang = false;
+        released_.notify_all();
+    }
 
     void wait_until_asked(int times) const {
         for (int now = asked; now < times; now = asked) {
@@ -49,6 +54,10 @@ public:
     std::atomic<bool> fail = false;
     std::atomic<bool> hang = false;
     std::optional<Wall> expires;
+
+private:
+    std::mutex mutex_;
+    std::condition_variable_any released_;
 };
 
 class TokenCacheStory : public testing::Test {

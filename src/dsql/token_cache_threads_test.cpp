@@ -66,6 +66,17 @@ TEST_F(TokenCacheStory, ACallersDeadlineHoldsThoughTheProviderHangs) {
     stop.request_stop();
 }
 
+// Somebody waits for a fresh token at the moment when a server refuses the old one.
+TEST_F(TokenCacheStory, ARefusalDoesNotForgetWhoWaits) {
+    const Token old = get();
+    provider->hang = true;
+    clock.advance(14min);
+    std::jthread caller([&] { EXPECT_NE(get().text, old.text); });
+    provider->wait_until_asked(2);
+    cache.invalidate(key, old.text);
+    provider->release();
+}
+
 TEST_F(TokenCacheStory, StoppingWakesWhoWaits) {
     provider->hang = true;
     std::jthread caller([&] { EXPECT_EQ(code_of([&] { (void)get(); }), Code::unavailable); });

@@ -104,6 +104,10 @@ private:
     };
     using Entries = std::map<TokenKey, std::shared_ptr<Entry>>;
 
+    void wait_for_generation(std::unique_lock<std::mutex>& lock,
+                             Entry& entry,
+                             Deadline deadline,
+                             const std::stop_token& stop);
     void work(const std::stop_token& stop);
     [[nodiscard]] Entries::value_type* next_entry(Steady now, Steady& wake);
     void generate(const TokenKey& key,
