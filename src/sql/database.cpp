@@ -12,9 +12,12 @@
 namespace holdfast::sql {
 namespace {
 
-// The label of a database's metrics: its file or its database, never its password.
+// The label of a database's metrics: its file, its database or its host, never who signs in.
 std::string default_name(const Url& url) {
-    const std::string name = std::filesystem::path(url.rest).filename().string();
+    std::string name = std::filesystem::path(url.rest).filename().string();
+    if (url.rest.starts_with("//")) {
+        name.erase(0, name.rfind('@') + 1);
+    }
     return name.empty() ? url.scheme : name;
 }
 

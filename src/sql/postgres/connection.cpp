@@ -94,7 +94,10 @@ pool::FailureClass failure_class(const DatabaseError& error) {
     return pool::FailureClass::other;
 }
 
-std::string_view opening_cure(SqlState state, std::string_view hint) {
+std::string_view opening_cure(SqlState state, std::string_view hint, std::string_view stage) {
+    if (state.empty() && stage == "tls") {
+        return "check sslmode and sslrootcert in the database URL, and the server's certificate";
+    }
     if (classify_opening(state, hint) == ErrorClass::permanent && state.category() == "08") {
         return "check the AWS credentials, what IAM permits them, and the user in the database URL";
     }
@@ -128,7 +131,7 @@ DatabaseError opening_failed(PGconn* raw, std::string_view stage) {
                                          hint.empty() ? "" : ": ",
                                          hint,
                                          stage,
-                                         opening_cure(state, hint));
+                                         opening_cure(state, hint, stage));
     if (state.empty()) {
         return ConnectionLost(Outcome::not_applied, text);
     }

@@ -215,6 +215,10 @@ TEST_F(Source, ThatCannotCancelIsHungUpOn) {
     EXPECT_EQ(proxy.connections(), 2) << "the connection was given up";
 }
 
+TEST_F(Source, TheNameOfADatabaseSaysNotWhoSignsIn) {
+    EXPECT_EQ(Database("double://app@cluster.example?pool=1", options).name(), "cluster.example");
+}
+
 TEST_F(Source, OfAnUnknownSchemeIsRefused) {
     EXPECT_EQ(test::code_of([&] { Database("oracle:x", options); }), Code::invalid_argument);
 }
