@@ -30,7 +30,7 @@ END $$)";
 }  // namespace
 
 void refuse_commits(const Database& db, int every, std::string_view prefix) {
-    db.execute(fmt::format(fmt::runtime(script), every, prefix));
+    db.execute(fmt::format(script, every, prefix));
 }
 
 }  // namespace holdfast::test
