@@ -18,6 +18,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <holdfast/base/error.hpp>
 #include <holdfast/base/unique_fd.hpp>

@@ -21,6 +21,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <holdfast/base/error.hpp>
 #include <holdfast/base/log.hpp>
