@@ -11,6 +11,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto short_wait = 20ms;
+constexpr int looks_apart_max = 8;  // Times the backend's patience.
 
 // Statements that leave the rows as they were: they need no turn and no place in the log.
 bool only_reads(Kind kind) noexcept {
@@ -110,20 +111,30 @@ Executor::Way Executor::make_way() {
     return Way::free;
 }
 
-void Executor::let_blockers_make_way() {
-    for (const int pid : cluster_.blockers_of(backend_->pid())) {
+// True if there were any.
+bool Executor::let_blockers_make_way() {
+    const std::vector<int> pids = cluster_.blockers_of(backend_->pid());
+    for (const int pid : pids) {
         const auto other = cluster_.find(pid);
         if (other && other.get() != this && other->make_way() == Way::blocked) {
             cancelled_ = true;
             cluster_.cancel(backend_->pid());
-            return;
+            break;
         }
     }
+    return !pids.empty();
 }
 
 Answer Executor::exchange(std::string_view bytes, const Sink& sink) {
     cancelled_ = false;
-    return backend_->exchange(bytes, sink, [this] { let_blockers_make_way(); });
+    // Whoever waits for a slow disk rather than for somebody looks less and less often.
+    int waits = 0;
+    int next_look = 1;
+    return backend_->exchange(bytes, sink, [&] {
+        if (++waits >= next_look) {
+            next_look = waits + (let_blockers_make_way() ? 1 : std::min(waits, looks_apart_max));
+        }
+    });
 }
 
 // Everything for one run of `text` with the call's arguments, under a name of our own.

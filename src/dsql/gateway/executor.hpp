@@ -130,7 +130,7 @@ private:
     void touch_locked_rows();
     void rollback_to_snapshot();
     void end();
-    void let_blockers_make_way();
+    bool let_blockers_make_way();
     [[nodiscard]] bool conflicts(const ServerError& error);
     [[nodiscard]] static std::optional<std::string_view> key_values(const ServerError& error);
     [[nodiscard]] bool row_is_visible(const ServerError& error);
