@@ -30,6 +30,13 @@ constexpr FencedStatement swap{"counter.swap",
                                "UPDATE counters SET n = $3 WHERE id = $1 AND n = $2",
                                "SELECT n FROM counters WHERE id = $1"};
 
+// Where nobody waits in line, one can be unlucky often.
+DatabaseOptions persistent() {
+    DatabaseOptions options = test::quick_options();
+    options.retry.max_retries = 500;
+    return options;
+}
+
 class Crowd : public testing::TestWithParam<test::Backend> {
 protected:
     Crowd() {
@@ -56,7 +63,7 @@ protected:
         return db.number("SELECT n FROM counters WHERE id = " + std::to_string(id));
     }
 
-    test::Database db{GetParam()};
+    test::Database db{GetParam(), persistent()};
     TxOptions options{.deadline = Deadline::after(60s)};
 };
 

@@ -115,8 +115,8 @@ sql::ConnectParams DsqlCluster::params(std::string_view user) const {
     return params_of(endpoint(), port_, user);
 }
 
-std::string DsqlCluster::outside() const {
-    return shared_postgres().conninfo(id_) + " options='-c role=admin'";
+std::string DsqlCluster::outside(std::string_view user) const {
+    return fmt::format("{} options='-c role={}'", shared_postgres().conninfo(id_), user);
 }
 
 sql::SourceFactory gateway_source() {

@@ -123,7 +123,7 @@ private:
 
 // Whether a statement that has this in its text runs below now.
 inline bool is_running(const test::DsqlCluster& cluster, const std::string& part) {
-    const Client outside(cluster.outside());
+    const Client outside(cluster.outside("postgres"));  // Others do not see everybody's queries.
     const Said said = outside.exec(
         "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND pid <> "
         "pg_backend_pid() AND datname = current_database() AND strpos(query, $1) > 0",

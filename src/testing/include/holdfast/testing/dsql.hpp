@@ -41,8 +41,8 @@ public:
     [[nodiscard]] std::string url() const;  // dsql://...
     // For libpq, with a fresh token.
     [[nodiscard]] sql::ConnectParams params(std::string_view user = "admin") const;
-    // The way past the gateway, as the same user.
-    [[nodiscard]] std::string outside() const;
+    // The way past the gateway, as libpq understands it.
+    [[nodiscard]] std::string outside(std::string_view user = "admin") const;
 
 private:
     std::string id_;
