@@ -280,15 +280,38 @@ Ending Executor::execute(Hold& hold, const Call& call, std::string_view bytes, c
         return refuse(hold, *trouble);
     }
     tables_.insert(tables_.end(), statement.tables.begin(), statement.tables.end());
-    const bool reads_own_writes = detached_ && !doomed_ && !log_.empty();
-    if (only_reads(statement.kind) && !reads_own_writes) {
+    const bool needs_replay = detached_ && !doomed_ && !log_.empty();
+    if (doomed_ && depends_on_own_writes(statement)) {
+        return told_early();
+    }
+    if (only_reads(statement.kind) && !needs_replay) {
         const Answer answer = exchange(bytes, sink);
         return answer.ok() ? Ending{.completion = answer.completion, .error = {}}
                            : failed_with(answer);
     }
     const Turn turn(*this, hold);
     replay();
+    if (doomed_ && depends_on_own_writes(statement)) {
+        return told_early();
+    }
     return run_in_turn(call, bytes, sink);
+}
+
+// What a doomed transaction has written is undone. Rather than answer as if it had never been, we
+// tell of the conflict before its commit.
+bool Executor::depends_on_own_writes(const Judged& statement) const {
+    return std::any_of(log_.begin(), log_.end(), [&](const Call& call) {
+        const auto& target = call.statement->target;
+        return call.statement->kind == Kind::write && target &&
+               std::find(statement.tables.begin(), statement.tables.end(), *target) !=
+                   statement.tables.end();
+    });
+}
+
+Ending Executor::told_early() {
+    state_ = State::failed;
+    ++cluster_.counters.conflicts;
+    return Ending::failed(data_conflict());
 }
 
 Ending Executor::run_in_turn(const Call& call, std::string_view bytes, const Sink& sink) {
@@ -431,13 +454,9 @@ bool Executor::has_row(std::string_view table, std::string_view columns, std::st
 Ending Executor::doomed(const Call& call, const Sink& sink) {
     rollback_to_snapshot();
     doomed_ = true;
-    Ending ending = early_abort_ ? Ending{} : answer_as_run(call, sink);
-    if (!ending.completion.empty()) {
-        return ending;
-    }
-    state_ = State::failed;
-    ++cluster_.counters.conflicts;
-    return Ending::failed(data_conflict());
+    const bool must_tell = early_abort_ || depends_on_own_writes(*call.statement);
+    Ending ending = must_tell ? Ending{} : answer_as_run(call, sink);
+    return ending.completion.empty() ? told_early() : ending;
 }
 
 // As the service does it: the statement succeeds, the commit will not. Empty if that cannot be

@@ -116,6 +116,8 @@ private:
     [[nodiscard]] Ending completed(const Call& call, const Answer& answer, std::int64_t rows);
     [[nodiscard]] Ending refused(const Call& call, const Answer& answer, const Sink& sink);
     [[nodiscard]] Ending doomed(const Call& call, const Sink& sink);
+    [[nodiscard]] bool depends_on_own_writes(const Judged& statement) const;
+    [[nodiscard]] Ending told_early();
     [[nodiscard]] Ending answer_as_run(const Call& call, const Sink& sink);
     [[nodiscard]] Answer run_own(std::string text);
     [[nodiscard]] Ending order_job(const Call& call, const Sink& sink, std::string_view failure);
