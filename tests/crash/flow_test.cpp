@@ -162,7 +162,7 @@ TEST_P(FlowKill, EveryWorkflowEndsAndEveryChargeHappensOnce) {
     EXPECT_EQ(db.number("SELECT count(*) FROM flow_messages"), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, FlowKill, test::every_backend(), test::backend_name);
+INSTANTIATE_TEST_SUITE_P(Every, FlowKill, test::every_backend_that_forks(), test::backend_name);
 
 }  // namespace
 

@@ -280,7 +280,7 @@ TEST_P(Property6, DataIntegrityUnderFailures) {
     EXPECT_TRUE(bank.all_agree());
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, Property6, test::every_backend(), test::backend_name);
+INSTANTIATE_TEST_SUITE_P(Every, Property6, test::every_backend_that_forks(), test::backend_name);
 
 }  // namespace
 

@@ -87,7 +87,7 @@ TEST_P(KillNine, LosesNothingAcknowledgedAndDoublesNothing) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, KillNine, test::every_backend(), test::backend_name);
+INSTANTIATE_TEST_SUITE_P(Every, KillNine, test::every_backend_that_forks(), test::backend_name);
 
 }  // namespace
 

@@ -246,7 +246,7 @@ TEST_P(LockKill, ProcessesThatAreStoppedHurtNobody) {
     expect_innocence();
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, LockKill, test::every_backend(), test::backend_name);
+INSTANTIATE_TEST_SUITE_P(Every, LockKill, test::every_backend_that_forks(), test::backend_name);
 
 // On a file, N16 cannot mean that others take locks meanwhile: the stopped process holds the lock
 // of the whole file, and only the kernel could take it away. It means that nobody hangs: each call

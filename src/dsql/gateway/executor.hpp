@@ -111,6 +111,7 @@ private:
 
     [[nodiscard]] std::optional<Trouble> objection(const Judged& statement);
     [[nodiscard]] std::optional<Trouble> objection_to_size(const Call& call);
+    [[nodiscard]] std::int64_t stored_size(std::string_view value);
     [[nodiscard]] std::optional<Trouble> objection_to_mixture(const Judged& statement);
     [[nodiscard]] Ending run_in_turn(const Call& call, std::string_view bytes, const Sink& sink);
     [[nodiscard]] Ending completed(const Call& call, const Answer& answer, std::int64_t rows);

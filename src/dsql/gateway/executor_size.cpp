@@ -12,24 +12,30 @@ struct TypeName {
     std::int32_t oid;
     std::string_view name;
 };
-constexpr std::array type_names{TypeName{17, "bytea"},
+constexpr std::int32_t type_bytea = 17;
+constexpr std::array type_names{TypeName{type_bytea, "bytea"},
                                 TypeName{114, "json"},
                                 TypeName{3802, "jsonb"},
                                 TypeName{1043, "varchar"}};
 
-// Which of the arguments of a Bind is longer than that; -1 if none.
-int first_longer_than(std::string_view arguments, std::int64_t limit) {
+struct LongValue {
+    int index;
+    std::string_view bytes;
+};
+
+// The first of the arguments of a Bind that is longer than that.
+std::optional<LongValue> first_longer_than(std::string_view arguments, std::int64_t limit) {
     BodyReader reader(arguments);
     (void)reader.bytes(static_cast<std::size_t>(reader.int16()) * 2);
     const std::int16_t count = reader.int16();
     for (std::int16_t i = 0; i < count; ++i) {
         const std::int32_t size = reader.int32();
+        const std::string_view bytes = reader.bytes(size < 0 ? 0 : static_cast<std::size_t>(size));
         if (size > limit) {
-            return i;
+            return LongValue{i, bytes};
         }
-        (void)reader.bytes(size < 0 ? 0 : static_cast<std::size_t>(size));
     }
-    return -1;
+    return std::nullopt;
 }
 
 std::string_view type_at(std::string_view types, int index) {
@@ -49,22 +55,48 @@ std::string_view type_at(std::string_view types, int index) {
 
 }  // namespace
 
-// The service measures after compression; here every value counts as it comes.
+// How many bytes a value has once it is compressed, as the server below does it.
+std::int64_t Executor::stored_size(std::string_view value) {
+    auto script = std::make_shared<Script>(1);
+    script->front().text = "SELECT holdfast_gateway.stored_size($1)";
+    const Call call{.script = script,
+                    .statement = &script->front(),
+                    .types = BodyWriter().int16(1).int32(type_bytea).body(),
+                    .arguments = BodyWriter()
+                                     .int16(1)
+                                     .int16(1)
+                                     .int16(1)
+                                     .int32(static_cast<std::int32_t>(value.size()))
+                                     .bytes(value)
+                                     .int16(0)
+                                     .body()};
+    std::string size;
+    const Answer answer =
+        exchange(bytes_of(call, call.statement->text, false), [&size](const Message& message) {
+            if (message.type == 'D') {
+                BodyReader body(message.body);
+                (void)body.int16();
+                size = body.bytes(static_cast<std::size_t>(body.int32()));
+            }
+        });
+    return answer.ok() ? std::stoll(size) : static_cast<std::int64_t>(value.size());
+}
+
 std::optional<Trouble> Executor::objection_to_size(const Call& call) {
     const std::int64_t limit = cluster_.options().limits.value_bytes;
     if (call.statement->kind != Kind::write ||
         call.arguments.size() <= static_cast<std::size_t>(limit)) {
         return std::nullopt;
     }
-    const int index = first_longer_than(call.arguments, limit);
-    if (index < 0) {
+    const auto value = first_longer_than(call.arguments, limit);
+    if (!value || stored_size(value->bytes) <= limit) {
         return std::nullopt;
     }
     return Trouble{
         .code = "54000",
         .message = fmt::format("datatype limit greater than {} bytes not supported for {}",
                                limit,
-                               type_at(types_of(call), index))};
+                               type_at(types_of(call), value->index))};
 }
 
 }  // namespace holdfast::dsql

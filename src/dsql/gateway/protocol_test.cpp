@@ -17,6 +17,13 @@ protected:
             c.raw(), name, static_cast<int>(args.size()), args.data(), nullptr, nullptr, 0));
     }
 
+    ExecStatusType status_of(const char* sql) const {
+        PGresult* result = PQexec(c.raw(), sql);
+        const ExecStatusType status = PQresultStatus(result);
+        PQclear(result);
+        return status;
+    }
+
     const Client c = client();
 };
 
@@ -93,7 +100,7 @@ TEST_F(GatewayProtocol, APipelineMayHoldAWholeTransaction) {
 }
 
 TEST_F(GatewayProtocol, CopyTakesRowsAndGivesThem) {
-    ASSERT_EQ(PQresultStatus(PQexec(c.raw(), "COPY t FROM STDIN")), PGRES_COPY_IN);
+    ASSERT_EQ(status_of("COPY t FROM STDIN"), PGRES_COPY_IN);
     const std::string rows = "7\t70\n8\t80\n";
     ASSERT_EQ(PQputCopyData(c.raw(), rows.data(), static_cast<int>(rows.size())), 1);
     ASSERT_EQ(PQputCopyEnd(c.raw(), nullptr), 1);
@@ -101,8 +108,7 @@ TEST_F(GatewayProtocol, CopyTakesRowsAndGivesThem) {
     EXPECT_EQ(PQgetResult(c.raw()), nullptr);
     EXPECT_EQ(c.exec("SELECT count(*) FROM t").cell(), "5");
 
-    ASSERT_EQ(PQresultStatus(PQexec(c.raw(), "COPY (SELECT * FROM t ORDER BY id) TO STDOUT")),
-              PGRES_COPY_OUT);
+    ASSERT_EQ(status_of("COPY (SELECT * FROM t ORDER BY id) TO STDOUT"), PGRES_COPY_OUT);
     std::string copied;
     char* line = nullptr;
     while (PQgetCopyData(c.raw(), &line, 0) > 0) {
@@ -114,7 +120,7 @@ TEST_F(GatewayProtocol, CopyTakesRowsAndGivesThem) {
         PQclear(result);
     }
 
-    ASSERT_EQ(PQresultStatus(PQexec(c.raw(), "COPY t FROM STDIN")), PGRES_COPY_IN);
+    ASSERT_EQ(status_of("COPY t FROM STDIN"), PGRES_COPY_IN);
     ASSERT_EQ(PQputCopyEnd(c.raw(), "changed my mind"), 1);
     EXPECT_EQ(Client::said(PQgetResult(c.raw())).code, "57014");
     while (PGresult* result = PQgetResult(c.raw())) {
@@ -125,7 +131,7 @@ TEST_F(GatewayProtocol, CopyTakesRowsAndGivesThem) {
 }
 
 TEST_F(GatewayProtocol, ACopyOfTooManyRowsLeavesNothing) {
-    ASSERT_EQ(PQresultStatus(PQexec(c.raw(), "COPY t FROM STDIN")), PGRES_COPY_IN);
+    ASSERT_EQ(status_of("COPY t FROM STDIN"), PGRES_COPY_IN);
     for (int i = 0; i < 3001; ++i) {
         const std::string row = std::to_string(1000 + i) + "\t0\n";
         ASSERT_EQ(PQputCopyData(c.raw(), row.data(), static_cast<int>(row.size())), 1);

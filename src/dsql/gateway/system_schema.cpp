@@ -63,6 +63,16 @@ RETURNS void LANGUAGE sql SECURITY DEFINER AS $$
   INSERT INTO holdfast_gateway.jobs VALUES (
     id, type, class, to_regclass(object), object, note, fails, clock_timestamp(),
     clock_timestamp() + lasts_ms * interval '1 millisecond') $$;
+CREATE TABLE IF NOT EXISTS holdfast_gateway.scales (value bytea);
+CREATE OR REPLACE FUNCTION holdfast_gateway.stored_size(weighed bytea)
+RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE size bigint;
+BEGIN
+  INSERT INTO holdfast_gateway.scales VALUES (weighed);
+  SELECT max(pg_column_size(value)) INTO size FROM holdfast_gateway.scales;
+  DELETE FROM holdfast_gateway.scales;
+  RETURN size;
+END $$;
 CREATE OR REPLACE FUNCTION holdfast_gateway.version() RETURNS text
 LANGUAGE sql IMMUTABLE AS $$ SELECT 'PostgreSQL 16' $$;
 CREATE OR REPLACE FUNCTION holdfast_gateway.invalidate(index text)
