@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "cluster.hpp"
+#include "occupancy.hpp"
 
 namespace holdfast::dsql {
 
@@ -43,7 +44,7 @@ struct Ending {
 // while it waits for its client; then others may call make_way().
 class Executor {
 public:
-    using Hold = std::unique_lock<std::timed_mutex>;
+    using Hold = std::unique_lock<Occupancy>;
     using Sink = std::function<void(const Message&)>;
 
     Executor(Cluster& cluster, std::unique_ptr<Backend> backend, bool early_abort);
@@ -147,7 +148,7 @@ private:
     Cluster& cluster_;
     std::unique_ptr<Backend> backend_;
     const bool early_abort_;
-    std::timed_mutex busy_;
+    Occupancy busy_;
     std::uint64_t schema_seen_;
 
     // Of the transaction.
