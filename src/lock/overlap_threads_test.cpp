@@ -155,7 +155,12 @@ TEST_P(Overlap, IsFoundWhereThereIsOne) {
     sql::schema_apply(db.outside, Schema(elsewhere).part(), {});
     Locks here(db, {}, sharp);
     Locks there(db, {.names = elsewhere}, sharp);
-    EXPECT_FALSE(overlaps(crowd({&here, &there}, 500)).empty()) << "HOLDFAST_SEED=" << seed;
+    // Leases of a few milliseconds seldom meet on a slow machine; sooner or later they do.
+    bool found = false;
+    for (int round = 0; round < 10 && !found; ++round) {
+        found = !overlaps(crowd({&here, &there}, 500)).empty();
+    }
+    EXPECT_TRUE(found) << "HOLDFAST_SEED=" << seed;
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, Overlap, every_setting_of_a_crowd(), setting_name);
