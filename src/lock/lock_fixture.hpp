@@ -154,7 +154,7 @@ public:
     }
 
 private:
-    static const Setting& told_how_to_report(const Setting& setting) {
+    static Setting told_how_to_report(const Setting& setting) {
         if (setting.backend == test::Backend::dsql) {
             test::shared_gateway().set_early_abort(setting.early_abort);
         }

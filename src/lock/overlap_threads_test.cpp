@@ -29,11 +29,13 @@ constexpr Locks::Hooks sharp{.tolerance = 0ms, .refuse_born_expired = false};
 class Overlap : public testing::TestWithParam<Setting> {
 protected:
     Overlap() {
+        // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets variables here.
         const char* const given = std::getenv("HOLDFAST_SEED");
         seed = given == nullptr ? secure_seed() : std::strtoull(given, nullptr, 10);
     }
 
     static int acquisitions(int in_every_run) {
+        // NOLINTNEXTLINE(concurrency-mt-unsafe): as above.
         return std::getenv("HOLDFAST_SOAK") != nullptr ? 100'000 : in_every_run;
     }
 
@@ -128,7 +130,7 @@ TEST_P(Overlap, PurgingDisturbsNobody) {
         sql::TxOptions patient;
         patient.retry =
             sql::RetryPolicy{.max_retries = 1'000, .base_delay = 1ms, .max_delay = 10ms};
-        std::jthread broom([&](const std::stop_token& stop) {
+        const std::jthread broom([&](const std::stop_token& stop) {
             while (!stop.stop_requested()) {
                 purged += forms->purge(patient, 20ms, 10);
             }
