@@ -1,6 +1,10 @@
 // Where the gateway is known to be otherwise than the service. What is asserted is what the gateway
 // does; docs/dsql-gateway.md tells both.
+#include <chrono>
+
 #include "gateway_fixture.hpp"
+
+#include <holdfast/base/clock.hpp>
 
 namespace holdfast::dsql::tests {
 
@@ -69,7 +73,9 @@ TEST_F(GatewayDeviations, ALongWritingStatementHoldsUpOthers) {
         PQsendQuery(slow.raw(),
                     "UPDATE t SET v = 11 WHERE id = 1 AND (SELECT pg_sleep(0.5)) IS NOT NULL"),
         1);
+    const auto deadline = Deadline::after(std::chrono::seconds{30});
     while (!is_running(cluster, "pg_sleep(0.5)")) {
+        ASSERT_FALSE(deadline.passed());
     }
     EXPECT_EQ(quick.exec("UPDATE t SET v = 21 WHERE id = 2").tag, "UPDATE 1");
     EXPECT_FALSE(is_running(cluster, "pg_sleep(0.5)")) << "then the page is wrong";

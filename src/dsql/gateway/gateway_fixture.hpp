@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <libpq-fe.h>
 
@@ -70,8 +71,10 @@ public:
     }
 
     // As a Query.
+    // NOLINTNEXTLINE(modernize-use-nodiscard): not every answer matters.
     Said exec(const std::string& sql) const { return said(PQexec(connection_.get(), sql.c_str())); }
     // With parameters, by the extended protocol.
+    // NOLINTNEXTLINE(modernize-use-nodiscard): not every answer matters.
     Said exec(const std::string& sql, const std::vector<std::string>& args) const {
         std::vector<const char*> values;
         values.reserve(args.size());
