@@ -44,7 +44,8 @@ function(holdfast_floor name)
     POSITION_INDEPENDENT_CODE ON
     VERIFY_INTERFACE_HEADER_SETS ON)
   target_link_libraries(${target}
-    PRIVATE $<BUILD_INTERFACE:holdfast_warnings> Threads::Threads ${F_LIBS})
+    PRIVATE $<BUILD_INTERFACE:holdfast_warnings> $<BUILD_INTERFACE:holdfast_branches>
+            Threads::Threads ${F_LIBS})
   foreach(other IN LISTS F_USES)
     target_link_libraries(${target} PUBLIC holdfast::${other})
   endforeach()

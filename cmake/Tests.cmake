@@ -15,7 +15,8 @@ set(HOLDFAST_TEST_POSTGRES /tmp/holdfast-${HOLDFAST_TEST_POSTGRES})
 # Parsing GoogleTest and rapidcheck costs more than most tests do: once for all test programs.
 file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_headers.cpp CONTENT "// Carries the precompiled headers.\n")
 add_library(holdfast_test_headers OBJECT ${CMAKE_BINARY_DIR}/test_headers.cpp)
-target_link_libraries(holdfast_test_headers PRIVATE holdfast_warnings GTest::gmock rapidcheck_gtest)
+target_link_libraries(holdfast_test_headers PRIVATE
+  holdfast_warnings holdfast_unoptimised GTest::gmock rapidcheck_gtest)
 target_precompile_headers(holdfast_test_headers PRIVATE
   <gmock/gmock.h> <gtest/gtest.h> <rapidcheck.h> <rapidcheck/gtest.h>
   <chrono> <string> <thread> <vector>)
@@ -30,7 +31,8 @@ function(holdfast_test_program target)
   cmake_parse_arguments(T "" "" "LABELS" ${ARGN})
   add_executable(${target} ${T_UNPARSED_ARGUMENTS})
   target_link_libraries(${target} PRIVATE
-    holdfast_warnings GTest::gmock GTest::gtest_main rapidcheck_gtest Threads::Threads)
+    holdfast_warnings holdfast_unoptimised GTest::gmock GTest::gtest_main rapidcheck_gtest
+    Threads::Threads)
   target_precompile_headers(${target} REUSE_FROM holdfast_test_headers)
   set(labels "")
   if(T_LABELS)
@@ -79,7 +81,7 @@ function(holdfast_floor_tests name uses libs floor_libs)
       set_target_properties(${fuzzer} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
       target_include_directories(${fuzzer} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
       target_link_options(${fuzzer} PRIVATE -fsanitize=fuzzer)
-      target_link_libraries(${fuzzer} PRIVATE holdfast_warnings ${links})
+      target_link_libraries(${fuzzer} PRIVATE holdfast_warnings holdfast_branches ${links})
     endforeach()
   endif()
 

@@ -49,6 +49,7 @@ protected:
 
     std::atomic<int> asked = 0;
     std::string authorization;
+    std::latch test_over{1};  // The server's handlers look at it until it is gone.
     test::LocalServer local;
 };
 
@@ -94,7 +95,6 @@ TEST_F(ContainerStory, AnAnswerThatIsNotJsonIsUnavailable) {
 }
 
 TEST_F(ContainerStory, ASilentEndpointIsGivenUp) {
-    std::latch test_over(1);
     local.server.Get("/keys", [&](const auto&, auto&) { test_over.wait(); });
     local.start();
     environment["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = local.url("/keys");

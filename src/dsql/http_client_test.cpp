@@ -47,6 +47,9 @@ protected:
         return http_send({.url = local.url(path)}, deadline, {});
     }
 
+    // The server's handlers look at them until it is gone.
+    std::latch asked{1};
+    std::latch test_over{1};
     test::LocalServer local;
 };
 
@@ -71,7 +74,6 @@ TEST_F(HttpClient, AnyStatusIsAnAnswer) {
 
 // Each single read of the library ends in time, and the answer as a whole would never.
 TEST_F(HttpClient, AServerThatDripsIsHungUpOn) {
-    std::latch test_over(1);
     local.server.Get("/drip", [&](const auto&, httplib::Response& response) {
         response.set_chunked_content_provider("text/plain", [&](std::size_t, auto& sink) {
             std::this_thread::sleep_for(10ms);
@@ -87,8 +89,6 @@ TEST_F(HttpClient, AServerThatDripsIsHungUpOn) {
 }
 
 TEST_F(HttpClient, ASilentServerIsGivenUpAtTheDeadlineOrWhenStopped) {
-    std::latch asked(1);
-    std::latch test_over(1);
     local.server.Get("/silent", [&](const auto&, auto&) {
         asked.count_down();
         test_over.wait();

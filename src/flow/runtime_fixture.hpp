@@ -187,7 +187,7 @@ inline Workflow<std::string> cleaner(Context& ctx) {
 }
 
 inline Workflow<std::int64_t> retrier(Context& ctx, std::int64_t failures, std::int64_t attempts) {
-    const RetryPolicy policy{.attempts = static_cast<int>(attempts), .first = 100ms};
+    const RetryPolicy policy{.attempts = static_cast<int>(attempts), .first = 10s};
     std::int64_t value = co_await ctx.activity<&refuse>(failures).retry(policy);
     co_return value;
 }

@@ -182,9 +182,9 @@ TEST_P(RuntimeStory, AFailedActivityIsTriedAgainAfterAPause) {
     client.start<&retrier>("retrier", 2, 5);
     runtime->run_until_idle();
     EXPECT_EQ(seen.of("refuse"), 1);
-    advance(100ms);
+    advance(10s);
     EXPECT_EQ(seen.of("refuse"), 2);
-    advance(200ms);
+    advance(20s);
     EXPECT_EQ(*client.result<&retrier>("retrier", 1s), 3);
 }
 
@@ -192,7 +192,7 @@ TEST_P(RuntimeStory, AnActivityThatKeepsFailingFailsItsWorkflow) {
     HOLDFAST_CHECK("runtime activity_exhausts_all_attempts");
     client.start<&retrier>("retrier", 9, 2);
     runtime->run_until_idle();
-    advance(1s);
+    advance(10s);
     const auto result = client.result<&retrier>("retrier", 1s);
     ASSERT_FALSE(result);
     EXPECT_EQ(result.failure().type, "Refused");

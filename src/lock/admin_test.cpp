@@ -181,7 +181,7 @@ TEST_P(LockAdmin, AThousandLocksComeAndGo) {
     HOLDFAST_CHECK("locks B5");
     const int many = GetParam().conflict_every > 0 ? 100 : 1'000;
     std::vector<LockId> held;
-    held.reserve(many);
+    held.reserve(static_cast<std::size_t>(many));
     for (int i = 0; i < many; ++i) {
         held.push_back(take(std::to_string(i), 600s).lock_id);
     }
