@@ -1,0 +1,25 @@
+# Writes OUTPUT, a source file that holds the scenarios FILES (separated by commas) below FOLDER.
+
+set(text "// The shipped scenarios, made by embed_scenarios.cmake.\n")
+string(APPEND text "#include <array>\n#include <span>\n\n#include <holdfast/sim/shipped.hpp>\n\n")
+string(APPEND text "namespace holdfast::sim {\n\nstd::span<const Shipped> shipped_scenarios() {\n")
+
+set(entries "")
+set(count 0)
+string(REPLACE "," ";" FILES "${FILES}")
+list(SORT FILES)
+foreach(file IN LISTS FILES)
+  file(RELATIVE_PATH name ${FOLDER} ${file})
+  string(REGEX REPLACE "\\.yaml$" "" name "${name}")
+  file(READ ${file} yaml)
+  string(FIND "${yaml}" ")yaml\"" end)
+  if(NOT end EQUAL -1)
+    message(FATAL_ERROR "${file}: a scenario cannot contain )yaml\"")
+  endif()
+  math(EXPR count "${count} + 1")
+  string(APPEND entries "        {\"${name}\", R\"yaml(${yaml})yaml\"},\n")
+endforeach()
+
+string(APPEND text "    static constexpr std::array<Shipped, ${count}> all{{\n")
+string(APPEND text "${entries}    }};\n    return all;\n}\n\n}  // namespace holdfast::sim\n")
+file(WRITE ${OUTPUT} "${text}")

@@ -1,0 +1,179 @@
+#include "fields.hpp"
+
+#include <charconv>
+
+#include <fmt/core.h>
+
+#include <holdfast/base/error.hpp>
+#include <holdfast/base/units.hpp>
+
+namespace holdfast::sim {
+namespace {
+
+const Node nothing{};
+
+std::string shown(Time value) {
+    return value < Time{0} ? "-" + format_duration(-value) : format_duration(value);
+}
+template <class Number>
+std::string shown(Number value) {
+    return fmt::format("{}", value);
+}
+
+}  // namespace
+
+Fields::Fields(const Node& map, std::string path, const ReadingRules& rules)
+    : map_(map), path_(std::move(path)), rules_(rules) {
+    if (map.kind != Node::Kind::map && map.kind != Node::Kind::null) {
+        throw InvalidArgument(fmt::format(
+            "{}: {} must hold keys, each with a value", map.place, path_.empty() ? "this" : path_));
+    }
+}
+
+std::string Fields::path_of(std::string_view key) const {
+    return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
+}
+
+void Fields::refuse(std::string_view key, const std::string& why) const {
+    const Node* node = map_.find(key);
+    const std::string& place = node == nullptr ? map_.place : node->place;
+    throw InvalidArgument(fmt::format("{}: {}: {}", place, path_of(key), why));
+}
+
+void Fields::require(bool fine, std::string_view key, const std::string& why) const {
+    if (!fine) {
+        refuse(key, why);
+    }
+}
+
+void Fields::warn(const Node& at, std::string_view key, const std::string& why) const {
+    if (rules_.warnings != nullptr) {
+        rules_.warnings->push_back(fmt::format("{}: {}: {}", at.place, path_of(key), why));
+    }
+}
+
+const Node* Fields::scalar(std::string_view key) {
+    asked_.emplace(key);
+    const Node* node = map_.find(key);
+    if (node != nullptr && node->kind != Node::Kind::scalar) {
+        refuse(key, "expected one value");
+    }
+    return node;
+}
+
+const Node& Fields::below(std::string_view key) {
+    asked_.emplace(key);
+    const Node* node = map_.find(key);
+    return node == nullptr ? nothing : *node;
+}
+
+template <class Value>
+void Fields::accept(std::string_view key, const Node& at, Value value, Value& to) {
+    if (rules_.zero_is_unset && value == Value{} && to != Value{}) {
+        warn(at,
+             key,
+             fmt::format("0 means 'not set' in this profile; {} is in force, and a negative value "
+                         "switches it off",
+                         shown(to)));
+        return;
+    }
+    to = value;
+}
+
+template <class Number>
+void Fields::read_number(std::string_view key, Number& to, const char* expected) {
+    const Node* node = scalar(key);
+    if (node == nullptr) {
+        return;
+    }
+    Number value{};
+    const std::string& text = node->scalar;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size()) {
+        refuse(key, fmt::format("'{}' is not {}", text, expected));
+    }
+    accept(key, *node, value, to);
+}
+
+void Fields::read(std::string_view key, int& to) {
+    read_number(key, to, "a whole number");
+}
+
+void Fields::read(std::string_view key, std::uint64_t& to) {
+    read_number(key, to, "a whole number from 0 on");
+}
+
+void Fields::read(std::string_view key, double& to) {
+    read_number(key, to, "a number");
+}
+
+void Fields::read(std::string_view key, std::string& to) {
+    if (const Node* node = scalar(key)) {
+        to = node->scalar;
+    }
+}
+
+void Fields::read(std::string_view key, bool& to) {
+    const Node* node = scalar(key);
+    if (node == nullptr) {
+        return;
+    }
+    const std::string& text = node->scalar;
+    require(text == "true" || text == "false",
+            key,
+            fmt::format("'{}' is neither true nor false", text));
+    to = text == "true";
+}
+
+void Fields::read(std::string_view key, Time& to) {
+    const Node* node = scalar(key);
+    if (node == nullptr) {
+        return;
+    }
+    const std::string& text = node->scalar;
+    Time::rep bare = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bare);
+    if (rules_.bare_durations && error == std::errc{} && end == text.data() + text.size()) {
+        return accept(key, *node, Time{bare}, to);
+    }
+    Time value{};
+    try {
+        value = parse_signed_duration(text);
+    } catch (const InvalidArgument& bad) {
+        refuse(key, bad.what());
+    }
+    require(rules_.zero_is_unset || value >= Time{0}, key, "a duration is not negative");
+    accept(key, *node, value, to);
+}
+
+void Fields::dead(std::string_view key, std::string_view why) {
+    asked_.emplace(key);
+    const Node* node = map_.find(key);
+    if (node == nullptr) {
+        return;
+    }
+    if (rules_.refuse_unknown) {
+        refuse(key, std::string(why));
+    }
+    warn(*node, key, std::string(why));
+}
+
+void Fields::finish() {
+    for (const auto& [key, node] : map_.fields) {
+        if (asked_.contains(key)) {
+            continue;
+        }
+        if (rules_.refuse_unknown) {
+            refuse(key, "unknown key");
+        }
+        warn(node, key, "unknown key; it is ignored");
+    }
+}
+
+Time parse_signed_duration(std::string_view text) {
+    const bool negative = text.starts_with('-');
+    const Time value = parse_duration(negative ? text.substr(1) : text);
+    return negative ? -value : value;
+}
+
+}  // namespace holdfast::sim

@@ -1,0 +1,23 @@
+// Results as text: for people, and as tables for programs.
+#pragma once
+
+#include <string>
+
+#include <holdfast/sim/result.hpp>
+#include <holdfast/sim/scenario.hpp>
+
+namespace holdfast::sim {
+
+// The summary of one run, without the verdict.
+[[nodiscard]] std::string summary_of(const Scenario& scenario, const Result& result);
+
+// "OK", or a line "FAIL: ..." for each violation.
+[[nodiscard]] std::string verdict_of(const Result& result);
+
+// A header, then a row per service and sample, in the columns of the scenario's profile.
+[[nodiscard]] std::string csv_of(const Scenario& scenario, const Result& result);
+
+// Simulated time as a moment: the simulation starts at 2026-01-01T00:00:00Z.
+[[nodiscard]] std::string moment_text(Time at);
+
+}  // namespace holdfast::sim

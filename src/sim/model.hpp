@@ -1,0 +1,53 @@
+// What the models share: how they are run, and where their randomness comes from.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "agenda.hpp"
+
+#include <holdfast/base/error.hpp>
+#include <holdfast/sim/result.hpp>
+#include <holdfast/sim/scenario.hpp>
+#include <holdfast/sim/simulation.hpp>
+
+namespace holdfast::sim {
+
+[[nodiscard]] Result simulate_reservoir(const Scenario& scenario,
+                                        std::uint64_t seed,
+                                        const Watch& watch);
+[[nodiscard]] Result simulate_keeper(const Scenario& scenario,
+                                     std::uint64_t seed,
+                                     const Watch& watch);
+
+// Everybody has a generator of its own, so that one more service changes nobody else's numbers.
+[[nodiscard]] std::uint64_t seed_of(std::uint64_t seed,
+                                    std::string_view owner,
+                                    std::string_view purpose) noexcept;
+
+// The assertions of the older models. The first violation ends the evaluation, as it always did.
+[[nodiscard]] std::vector<Violation> judge_compat(const Scenario& scenario, const Result& result);
+
+void count_open(std::vector<std::uint32_t>& opens, Time now);
+
+// Lets everything happen, up to the end.
+template <class What, class Handle>
+void run_agenda(Agenda<What>& agenda, const Watch& watch, Handle handle) {
+    constexpr std::uint64_t look_every = 1 << 16;  // A minute can be very full.
+    Time told{};
+    while (const auto what = agenda.next()) {
+        handle(*what);
+        const bool minute = agenda.now() - told >= std::chrono::minutes{1};
+        if (minute && watch.minute) {
+            watch.minute({agenda.now(), agenda.executed(), agenda.waiting()});
+        }
+        if (minute) {
+            told = agenda.now();
+        }
+        if ((minute || agenda.executed() % look_every == 0) && watch.stop.stop_requested()) {
+            throw Error(Code::cancelled, Outcome::not_applied, "the simulation was stopped");
+        }
+    }
+}
+
+}  // namespace holdfast::sim

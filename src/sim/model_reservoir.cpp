@@ -1,0 +1,202 @@
+// The older model with a reservoir, a refiller and an expiry scanner. Opening takes no time and
+// never fails. The order in which events are scheduled is part of the model.
+#include <deque>
+
+#include "agenda.hpp"
+#include "model.hpp"
+#include "reservoir.hpp"
+#include "second_limiter.hpp"
+
+#include <holdfast/base/random.hpp>
+
+namespace holdfast::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+constexpr Time scan_every = seconds{1};
+constexpr Time roll_from = minutes{5};
+constexpr Time fill_guess = milliseconds{20};  // Work begins after so much per connection,
+constexpr Time work_margin = seconds{1};       // and this.
+
+enum class Step : std::uint8_t { refill, scan, spawn, give_back, fault, sample };
+
+struct What {
+    Step step{};
+    std::uint32_t service = 0;
+    Reservoir::Connection connection{};
+};
+
+Time part(Random& random, Time whole) {
+    return Time{static_cast<Time::rep>(static_cast<double>(whole.count()) * random.unit())};
+}
+
+struct Process {
+    Process(const Service& which, std::uint64_t seed)
+        : service(which),
+          reservoir(which.target, which.guard, counters),
+          lives(seed_of(seed, which.name, "lives")),
+          holds(seed_of(seed, which.name, "holds")) {}
+
+    const Service& service;
+    Counters counters;
+    Reservoir reservoir;
+    Random lives;
+    Random holds;
+};
+
+class ReservoirModel {
+public:
+    ReservoirModel(const Scenario& scenario, std::uint64_t seed)
+        : scenario_(scenario), agenda_(scenario.duration), limiter_(scenario.limit_per_second) {
+        for (const Service& service : scenario.services) {
+            processes_.emplace_back(service, seed);
+            const auto number = static_cast<std::uint32_t>(processes_.size() - 1);
+            agenda_.at(service.start_delay, {.step = Step::refill, .service = number});
+            agenda_.at(service.start_delay, {.step = Step::scan, .service = number});
+            if (service.workload.enabled) {
+                agenda_.at(service.start_delay + service.target * fill_guess + work_margin,
+                           {.step = Step::spawn, .service = number});
+            }
+        }
+        schedule_fault();
+        agenda_.at(scenario.sample_every, {.step = Step::sample});
+    }
+
+    Result run(const Watch& watch) {
+        run_agenda(agenda_, watch, [this](const What& what) { handle(what); });
+        result_.events = agenda_.executed();
+        result_.last = row(scenario_.duration);
+        return std::move(result_);
+    }
+
+private:
+    void schedule_fault() {
+        for (const Fault& fault : scenario_.faults) {
+            if (fault.kind == FaultKind::mass_drop) {
+                agenda_.at(fault.at, {.step = Step::fault});
+            } else if (fault.kind == FaultKind::rolling_restart) {
+                agenda_.at(roll_from, {.step = Step::fault});
+            }
+        }
+    }
+
+    void handle(const What& what) {
+        switch (what.step) {
+            case Step::refill:
+                return refill(what.service);
+            case Step::scan:
+                return scan(what.service);
+            case Step::spawn:
+                return spawn(what.service);
+            case Step::give_back:
+                return give_back(what);
+            case Step::fault:
+                return strike();
+            case Step::sample:
+                return sample();
+        }
+    }
+
+    void refill(std::uint32_t number) {
+        Process& process = processes_[number];
+        if (process.reservoir.idle() >= process.service.target) {
+            return agenda_.after(scenario_.idle_check, {.step = Step::refill, .service = number});
+        }
+        if (const auto wait = limiter_.refusal(agenda_.now())) {
+            ++process.counters.denies;
+            ++process.counters.open_failures;
+            return agenda_.after(*wait, {.step = Step::refill, .service = number});
+        }
+        const Time jitter = process.service.life_jitter > Time{0}
+                                ? part(process.lives, process.service.life_jitter)
+                                : Time{0};
+        process.reservoir.add(
+            {.id = ++births_, .expires = agenda_.now() + process.service.life + jitter});
+        count_open(result_.opens, agenda_.now());
+        // At the same instant, behind whoever else wants one: services alternate.
+        agenda_.after(Time{0}, {.step = Step::refill, .service = number});
+    }
+
+    void scan(std::uint32_t number) {
+        Process& process = processes_[number];
+        process.counters.scan_evictions += process.reservoir.scan(agenda_.now());
+        agenda_.after(scan_every, {.step = Step::scan, .service = number});
+    }
+
+    void spawn(std::uint32_t number) {
+        Process& process = processes_[number];
+        const Workload& work = process.service.workload;
+        const int items = std::min(work.in_use_max - process.reservoir.lent(), work.burst);
+        for (int i = 0; i < items; ++i) {
+            const auto connection = process.reservoir.check_out(agenda_.now());
+            if (!connection) {
+                continue;  // The work is lost; the empty event is all that remains of it.
+            }
+            ++process.counters.work_started;
+            const Time hold =
+                work.hold +
+                (work.hold_jitter > Time{0} ? part(process.holds, work.hold_jitter) : Time{0});
+            agenda_.after(hold,
+                          {.step = Step::give_back, .service = number, .connection = *connection});
+        }
+        agenda_.after(work.every, {.step = Step::spawn, .service = number});
+    }
+
+    void give_back(const What& what) {
+        Process& process = processes_[what.service];
+        process.reservoir.give_back(agenda_.now(), what.connection);
+        ++process.counters.work_completed;
+    }
+
+    void strike() {
+        for (const Fault& fault : scenario_.faults) {
+            if (fault.kind == FaultKind::mass_drop) {
+                for (Process& process : processes_) {
+                    process.reservoir.drop_fraction(fault.fraction);
+                }
+            } else if (fault.kind == FaultKind::rolling_restart) {
+                processes_[restarts_++ % processes_.size()].reservoir.drop_all();
+                agenda_.after(fault.every, {.step = Step::fault});
+            }
+        }
+    }
+
+    void sample() {
+        for (Sample& one : row(agenda_.now())) {
+            result_.samples.push_back(one);
+        }
+        agenda_.after(scenario_.sample_every, {.step = Step::sample});
+    }
+
+    [[nodiscard]] std::vector<Sample> row(Time now) const {
+        std::vector<Sample> row;
+        for (const Process& process : processes_) {
+            row.push_back({.at = now,
+                           .service = static_cast<std::uint32_t>(row.size()),
+                           .ready = process.reservoir.idle(),
+                           .lent = process.reservoir.lent(),
+                           .target = process.service.target,
+                           .counters = process.counters});
+        }
+        return row;
+    }
+
+    const Scenario& scenario_;
+    Agenda<What> agenda_;
+    SecondLimiter limiter_;
+    std::deque<Process> processes_;  // Their counters are referred to.
+    std::uint64_t births_ = 0;
+    std::size_t restarts_ = 0;
+    Result result_;
+};
+
+}  // namespace
+
+Result simulate_reservoir(const Scenario& scenario, std::uint64_t seed, const Watch& watch) {
+    return ReservoirModel(scenario, seed).run(watch);
+}
+
+}  // namespace holdfast::sim

@@ -1,0 +1,155 @@
+#include <holdfast/sim/report.hpp>
+
+#include <span>
+
+#include <fmt/chrono.h>
+#include <fmt/core.h>
+#include <fmt/format.h>
+
+#include <holdfast/base/units.hpp>
+
+namespace holdfast::sim {
+namespace {
+
+constexpr std::chrono::sys_days start{std::chrono::year{2026} / std::chrono::January / 1};
+
+struct CsvColumn {
+    const char* name;
+    std::int64_t (*value)(const Sample& sample);
+};
+
+constexpr CsvColumn reservoir_columns[] = {
+    {"size", [](const Sample& s) -> std::int64_t { return s.ready; }},
+    {"target", [](const Sample& s) -> std::int64_t { return s.target; }},
+    {"in_use", [](const Sample& s) -> std::int64_t { return s.lent; }},
+    {"checkouts", [](const Sample& s) { return s.counters.checkouts; }},
+    {"empty_events", [](const Sample& s) { return s.counters.empty; }},
+    {"discards", [](const Sample& s) { return s.counters.discards(); }},
+    {"discard_expired", [](const Sample& s) { return s.counters.discard_expired; }},
+    {"discard_guard", [](const Sample& s) { return s.counters.discard_guard; }},
+    {"discard_full", [](const Sample& s) { return s.counters.discard_full; }},
+    {"refills", [](const Sample& s) { return s.counters.opens; }},
+    {"refill_failures", [](const Sample& s) { return s.counters.open_failures; }},
+    {"scan_evictions", [](const Sample& s) { return s.counters.scan_evictions; }},
+    {"limiter_denies", [](const Sample& s) { return s.counters.denies; }},
+    {"work_started", [](const Sample& s) { return s.counters.work_started; }},
+    {"work_completed", [](const Sample& s) { return s.counters.work_completed; }},
+};
+
+constexpr CsvColumn keeper_columns[] = {
+    {"open", [](const Sample& s) -> std::int64_t { return s.owned(); }},
+    {"idle", [](const Sample& s) -> std::int64_t { return s.ready; }},
+    {"in_use", [](const Sample& s) -> std::int64_t { return s.lent; }},
+    {"target", [](const Sample& s) -> std::int64_t { return s.target; }},
+    {"closed_lifetime", [](const Sample& s) { return s.counters.closed_age; }},
+    {"closed_server", [](const Sample& s) { return s.counters.closed_server; }},
+    {"warmup_opens", [](const Sample& s) { return s.counters.warmup_opens; }},
+    {"keeper_opens", [](const Sample& s) { return s.counters.keeper_opens; }},
+    {"workload_opens", [](const Sample& s) { return s.counters.workload_opens; }},
+    {"limiter_denies", [](const Sample& s) { return s.counters.denies; }},
+    {"pool_waits", [](const Sample& s) { return s.counters.waits; }},
+    {"work_started", [](const Sample& s) { return s.counters.work_started; }},
+    {"work_completed", [](const Sample& s) { return s.counters.work_completed; }},
+};
+
+std::string keeper_line(const Sample& s) {
+    return fmt::format(
+        "open {}/{}, opened {} by warm-up, {} by keeper, closed {} by age, {} by "
+        "server",
+        s.owned(),
+        s.target,
+        s.counters.warmup_opens,
+        s.counters.keeper_opens,
+        s.counters.closed_age,
+        s.counters.closed_server);
+}
+
+std::string reservoir_line(const Sample& s) {
+    const Counters& c = s.counters;
+    return fmt::format(
+        "size {}/{}, checkouts {}, empty {}, refills {}, discards {} (expired {}, guard {}, full "
+        "{})",
+        s.ready,
+        s.target,
+        c.checkouts,
+        c.empty,
+        c.opens,
+        c.discards(),
+        c.discard_expired,
+        c.discard_guard,
+        c.discard_full);
+}
+
+}  // namespace
+
+std::string moment_text(Time at) {
+    return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                       start + std::chrono::floor<std::chrono::seconds>(at));
+}
+
+std::string summary_of(const Scenario& scenario, const Result& result) {
+    std::string text = fmt::format("{}: {} simulated, {} services, {} new connections per second\n",
+                                   scenario.name,
+                                   format_duration(scenario.duration),
+                                   scenario.services.size(),
+                                   scenario.limit_per_second);
+    std::int64_t empty = 0;
+    for (const Sample& sample : result.last) {
+        const bool keeper = scenario.profile == Profile::compat_s;
+        text += fmt::format("  {}: {}\n",
+                            scenario.services[sample.service].name,
+                            keeper ? keeper_line(sample) : reservoir_line(sample));
+        empty += sample.counters.empty;
+    }
+    text += fmt::format("most opened in a second: {}", result.opens_max());
+    if (scenario.opens_per_second_max >= 0) {
+        text += fmt::format(" (allowed: {})", scenario.opens_per_second_max);
+    }
+    return text + fmt::format("\nempty events: {}\nevents: {}\n", empty, result.events);
+}
+
+std::string verdict_of(const Result& result) {
+    if (result.passed()) {
+        return "OK\n";
+    }
+    std::string text;
+    for (const Violation& violation : result.violations) {
+        text += fmt::format("FAIL: {}: {}{}{} (at {})\n",
+                            violation.assertion,
+                            violation.service,
+                            violation.service.empty() ? "" : ": ",
+                            violation.what,
+                            format_duration(violation.at));
+    }
+    return text;
+}
+
+std::string csv_of(const Scenario& scenario, const Result& result) {
+    const bool keeper = scenario.profile == Profile::compat_s;
+    const std::span<const CsvColumn> columns = keeper
+                                                   ? std::span<const CsvColumn>(keeper_columns)
+                                                   : std::span<const CsvColumn>(reservoir_columns);
+    fmt::memory_buffer out;
+    const auto to = std::back_inserter(out);
+    fmt::format_to(to, "t_rfc3339,service");
+    for (const CsvColumn& column : columns) {
+        fmt::format_to(to, ",{}", column.name);
+    }
+    out.push_back('\n');
+    std::string moment;
+    Time at = Time::min();
+    for (const Sample& sample : result.samples) {
+        if (sample.at != at) {
+            at = sample.at;
+            moment = moment_text(at);
+        }
+        fmt::format_to(to, "{},{}", moment, scenario.services[sample.service].name);
+        for (const CsvColumn& column : columns) {
+            fmt::format_to(to, ",{}", column.value(sample));
+        }
+        out.push_back('\n');
+    }
+    return fmt::to_string(out);
+}
+
+}  // namespace holdfast::sim

@@ -1,0 +1,272 @@
+#include <holdfast/sim/scenario.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "document.hpp"
+#include "fields.hpp"
+#include "templates.hpp"
+#include <fmt/core.h>
+
+#include <holdfast/base/config.hpp>
+#include <holdfast/base/error.hpp>
+#include <holdfast/sim/shipped.hpp>
+
+namespace holdfast::sim {
+namespace {
+
+using std::chrono::minutes;
+
+constexpr Time duration_max = std::chrono::hours{24 * 366};
+
+class Loader {
+public:
+    Loader(Node root, const LoadOptions& options, std::string name)
+        : root_(std::move(root)), options_(options) {
+        loaded_.scenario.name = std::move(name);
+    }
+
+    Loaded load() {
+        Scenario& scenario = loaded_.scenario;
+        scenario.profile = profile();
+        const bool compat = scenario.profile != Profile::standard;
+        rules_ = {.zero_is_unset = compat,
+                  .refuse_unknown = !compat || options_.strict,
+                  .bare_durations = compat,
+                  .warnings = &loaded_.warnings};
+        Fields top(root_, "", rules_);
+        (void)top.below("profile");
+        read_top(top);
+        read_services(top.below("services"));
+        read_fault(top.below("scenario"));
+        top.finish();
+        return std::move(loaded_);
+    }
+
+private:
+    Profile profile() {
+        std::string text{to_string(Profile::standard)};
+        Fields top(root_, "", {});
+        top.read("profile", text);
+        try {
+            return options_.profile.value_or(parse_profile(text));
+        } catch (const InvalidArgument& bad) {
+            top.refuse("profile", bad.what());
+        }
+    }
+
+    void read_top(Fields& top) {
+        Scenario& scenario = loaded_.scenario;
+        top.read("seed", scenario.seed);
+        top.read("endpoint", scenario.endpoint);
+        top.read("duration", scenario.duration);
+        top.require(scenario.duration > Time{0} && scenario.duration <= duration_max,
+                    "duration",
+                    "give more than 0 and at most 366d");
+        top.read("sampleEvery", scenario.sample_every);
+        top.require(scenario.sample_every > Time{0}, "sampleEvery", "give more than 0");
+        top.read("limiterPerSec", scenario.limit_per_second);
+        top.require(scenario.limit_per_second > 0, "limiterPerSec", "give more than 0");
+        scenario.opens_per_second_max = scenario.limit_per_second;
+        top.read("assertMaxConnectsPerSec", scenario.opens_per_second_max);
+        top.read("assertConvergeWithin", scenario.converge_within);
+        top.read("assertStableFor", scenario.stable_for);
+        top.read("assertZeroEmptyEvents", scenario.zero_empty);
+        if (scenario.profile == Profile::compat_r) {
+            top.read("idleCheck", scenario.idle_check);
+            top.require(scenario.idle_check > Time{0}, "idleCheck", "give more than 0");
+            top.dead("assertMaxClosurePerSec", "this model never looks at it");
+        } else {
+            top.read("assertMaxClosurePerSec", scenario.closures_per_second_max);
+        }
+    }
+
+    void read_services(const Node& list) {
+        Scenario& scenario = loaded_.scenario;
+        if (list.kind != Node::Kind::list || list.items.empty()) {
+            throw InvalidArgument(fmt::format("{}: services: list at least one, with its name",
+                                              list.place.empty() ? root_.place : list.place));
+        }
+        if (list.items.size() > services_max) {
+            throw InvalidArgument(
+                fmt::format("{}: services: at most {}", list.place, services_max));
+        }
+        std::set<std::string> names;
+        for (std::size_t i = 0; i < list.items.size(); ++i) {
+            Fields fields(list.items[i], fmt::format("services[{}]", i), rules_);
+            Service service;
+            fields.read("name", service.name);
+            fields.require(!service.name.empty(), "name", "a service needs a name");
+            fields.require(names.insert(service.name).second,
+                           "name",
+                           fmt::format("there are two services '{}'", service.name));
+            fields.read("startDelay", service.start_delay);
+            if (scenario.profile == Profile::compat_s) {
+                read_keeper(fields, service);
+            } else {
+                read_reservoir(fields, service);
+            }
+            fields.finish();
+            scenario.services.push_back(std::move(service));
+        }
+    }
+
+    void read_reservoir(Fields& fields, Service& service) {
+        if (fields.has("targetOpen") && !fields.has("targetReady")) {
+            fields.refuse("targetOpen",
+                          "this is a file of the older model; use --profile compat-s");
+        }
+        fields.read("targetReady", service.target);
+        fields.require(service.target > 0, "targetReady", "give more than 0");
+        fields.read("guardWindow", service.guard);
+        fields.read("baseLifetime", service.life);
+        fields.require(service.life > Time{0}, "baseLifetime", "give more than 0");
+        fields.require(
+            service.guard < service.life, "guardWindow", "must be shorter than baseLifetime");
+        fields.read("jitter", service.life_jitter);
+        Fields work(fields.below("workload"), fields.path_of("workload"), rules_);
+        read_workload(work, service.workload, {});
+        work.finish();
+    }
+
+    void read_keeper(Fields& fields, Service& service) {
+        service.target = 0;
+        fields.read("targetOpen", service.target);
+        fields.require(service.target > 0, "targetOpen", "give more than 0");
+        service.open_max = service.target;
+        fields.read("maxOpen", service.open_max);
+        fields.require(service.open_max >= service.target, "maxOpen", "less than targetOpen");
+        service.life = minutes{10};
+        fields.read("maxConnLifetime", service.life);
+        fields.require(service.life > Time{0}, "maxConnLifetime", "give more than 0");
+        service.stagger = stagger_for(service.target);
+        fields.read("warmupStagger", service.stagger);
+        service.stagger = std::max(service.stagger, Time{0});
+        fields.read("keeperTick", service.keeper_tick);
+        fields.require(service.keeper_tick > Time{0}, "keeperTick", "give more than 0");
+        service.opens_per_tick = std::clamp((service.target + 119) / 120, 1, 10);
+        fields.read("maxConnsPerTick", service.opens_per_tick);
+        // That generation knows these keys in lower case only, so work that is written as usual is
+        // never started.
+        Fields work(fields.below("workload"), fields.path_of("workload"), rules_);
+        read_workload(work, service.workload, [](std::string key) {
+            std::ranges::transform(key, key.begin(), [](char c) {
+                return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+            });
+            return key;
+        });
+        work.finish();
+    }
+
+    static Time stagger_for(int target) {
+        if (target <= 100) {
+            return Time{0};
+        }
+        return target <= 500 ? minutes{2} : minutes{std::max(3, target / 50 / 60 + 1)};
+    }
+
+    void read_workload(Fields& fields,
+                       Workload& work,
+                       const std::function<std::string(std::string)>& spelling) {
+        const auto key = [&](const char* name) { return spelling ? spelling(name) : name; };
+        fields.read("enabled", work.enabled);
+        fields.read(key("maxInUse"), work.in_use_max);
+        fields.read(key("holdTime"), work.hold);
+        fields.require(work.hold >= Time{0}, key("holdTime"), "a duration is not negative");
+        fields.read(key("holdJitter"), work.hold_jitter);
+        fields.read(key("spawnEvery"), work.every);
+        fields.require(work.every > Time{0}, key("spawnEvery"), "give more than 0");
+        fields.read(key("arrivalBurst"), work.burst);
+        if (loaded_.scenario.profile == Profile::compat_r) {
+            fields.dead("maxWait", "this model never waits");
+        } else {
+            fields.read(key("maxWait"), work.wait_max);
+        }
+    }
+
+    void read_fault(const Node& node) {
+        Fields fields(node, "scenario", rules_);
+        std::string kind = "cold_start";
+        fields.read("kind", kind);
+        Fault fault;
+        if (kind == "rolling_restart") {
+            fault.kind = FaultKind::rolling_restart;
+        } else if (kind == "mass_drop") {
+            fault.kind = FaultKind::mass_drop;
+        } else {
+            fields.require(
+                kind == "cold_start", "kind", "choose from cold_start, rolling_restart, mass_drop");
+        }
+        fields.read("rollEvery", fault.every);
+        fields.require(fault.every > Time{0}, "rollEvery", "give more than 0");
+        fields.read("dropAt", fault.at);
+        fields.require(fault.at >= Time{0}, "dropAt", "a duration is not negative");
+        double fraction = fault.fraction;
+        fields.read("dropFraction", fraction);
+        const bool fits = fraction > 0 && fraction <= 1;
+        fields.require(fits || rules_.zero_is_unset, "dropFraction", "give more than 0, at most 1");
+        fault.fraction = fits ? fraction : fault.fraction;
+        fields.finish();
+        loaded_.scenario.faults.push_back(fault);
+    }
+
+    Node root_;
+    const LoadOptions& options_;
+    ReadingRules rules_;
+    Loaded loaded_;
+};
+
+}  // namespace
+
+std::string_view to_string(Profile profile) noexcept {
+    switch (profile) {
+        case Profile::standard:
+            return "default";
+        case Profile::compat_r:
+            return "compat";
+        case Profile::compat_s:
+            return "compat-s";
+    }
+    return "default";
+}
+
+Profile parse_profile(std::string_view text) {
+    for (const Profile profile : {Profile::standard, Profile::compat_r, Profile::compat_s}) {
+        if (text == to_string(profile)) {
+            return profile;
+        }
+    }
+    throw InvalidArgument(
+        fmt::format("there is no profile '{}'; choose from default, compat, compat-s", text));
+}
+
+Loaded parse_scenario(const std::string& name,
+                      const std::string& text,
+                      const LoadOptions& options,
+                      const std::function<std::string(const std::string&)>& read) {
+    Node root = parse_document(name, text);
+    if (root.kind != Node::Kind::map) {
+        throw InvalidArgument(fmt::format("{}: a scenario holds keys, services among them", name));
+    }
+    include_files(root, name, read);
+    for (const Override& other : options.overrides) {
+        set_value(root, other.key, other.value);
+    }
+    expand_services(root);
+    return Loader(std::move(root), options, name).load();
+}
+
+Loaded load_scenario(const std::string& path, const LoadOptions& options) {
+    const auto read = [](const std::string& file) { return read_config_file(file).yaml; };
+    if (!std::filesystem::exists(path)) {
+        const auto all = shipped_scenarios();
+        const auto found = std::ranges::find(all, path, &Shipped::name);
+        if (found != all.end()) {
+            return parse_scenario(path, std::string(found->yaml), options, read);
+        }
+    }
+    return parse_scenario(path, read(path), options, read);
+}
+
+}  // namespace holdfast::sim

@@ -1,0 +1,222 @@
+#include <holdfast/sim/scenario.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <holdfast/base/error.hpp>
+#include <holdfast/sim/shipped.hpp>
+#include <holdfast/testing/check.hpp>
+
+namespace holdfast::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const std::string one = "services:\n  - name: a\n";
+
+Loaded load(const std::string& text, std::optional<Profile> profile = {}, bool strict = false) {
+    return parse_scenario("fleet.yaml", text, {.profile = profile, .strict = strict});
+}
+
+std::string refusal(const std::string& text,
+                    std::optional<Profile> profile = {},
+                    bool strict = false) {
+    try {
+        (void)load(text, profile, strict);
+    } catch (const InvalidArgument& error) {
+        return error.what();
+    }
+    return "";
+}
+
+TEST(Scenario, EveryDefaultIsTheDocumentedOne) {
+    HOLDFAST_CHECK("poolsim loader.defaults");
+    const Scenario scenario = load(one, Profile::compat_r).scenario;
+    EXPECT_EQ(scenario.seed, 42);
+    EXPECT_EQ(scenario.endpoint, "cluster.dsql.eu-west-1.on.aws");
+    EXPECT_EQ(scenario.duration, minutes{20});
+    EXPECT_EQ(scenario.sample_every, seconds{1});
+    EXPECT_EQ(scenario.limit_per_second, 100);
+    EXPECT_EQ(scenario.opens_per_second_max, 100);
+    EXPECT_EQ(scenario.converge_within, seconds{60});
+    EXPECT_EQ(scenario.stable_for, seconds{5});
+    EXPECT_FALSE(scenario.zero_empty);
+    ASSERT_EQ(scenario.services.size(), 1);
+    const Service& service = scenario.services[0];
+    EXPECT_EQ(service.target, 50);
+    EXPECT_EQ(service.guard, seconds{45});
+    EXPECT_EQ(service.life, minutes{11});
+    EXPECT_EQ(service.life_jitter, minutes{2});
+    EXPECT_EQ(service.start_delay, seconds{0});
+    EXPECT_FALSE(service.workload.enabled);
+    EXPECT_EQ(service.workload.hold, milliseconds{10});
+    EXPECT_EQ(service.workload.every, milliseconds{200});
+    EXPECT_EQ(service.workload.burst, 5);
+    ASSERT_EQ(scenario.faults.size(), 1);
+    EXPECT_EQ(scenario.faults[0].kind, FaultKind::cold_start);
+    EXPECT_EQ(load("limiterPerSec: 7\n" + one, Profile::compat_r).scenario.opens_per_second_max, 7);
+}
+
+TEST(Scenario, TheKeepersDefaultsFollowTheSize) {
+    HOLDFAST_CHECK("poolsim loader.defaults");
+    const auto of = [](const std::string& target) {
+        return load(one + "    targetOpen: " + target, Profile::compat_s).scenario.services[0];
+    };
+    EXPECT_EQ(of("100").stagger, seconds{0});
+    EXPECT_EQ(of("101").stagger, minutes{2});
+    EXPECT_EQ(of("501").stagger, minutes{3});
+    EXPECT_EQ(of("12000").stagger, minutes{5});
+    EXPECT_EQ(of("100").open_max, 100);
+    EXPECT_EQ(of("120").opens_per_tick, 1);
+    EXPECT_EQ(of("121").opens_per_tick, 2);
+    EXPECT_EQ(of("5000").opens_per_tick, 10);
+    EXPECT_EQ(of("5000").life, minutes{10});
+}
+
+struct Bad {
+    std::string text;
+    std::string message;
+};
+
+TEST(Scenario, EachRefusalNamesFileLineAndKey) {
+    HOLDFAST_CHECK("poolsim loader.refusals");
+    const std::vector<Bad> all{
+        {"duration: 0s\n" + one, "fleet.yaml:1:11: duration: give more than 0"},
+        {"duration: 5\n" + one, "fleet.yaml:1:11: duration: "},
+        {"\nsampleEvery: 0\n" + one, "fleet.yaml:2:14: sampleEvery: give more than 0"},
+        {"limiterPerSec: 0\n" + one, "fleet.yaml:1:16: limiterPerSec: give more than 0"},
+        {"limiterPerSec: many\n" + one, "limiterPerSec: 'many' is not a whole number"},
+        {"seed: -1\n" + one, "fleet.yaml:1:7: seed: '-1' is not a whole number from 0 on"},
+        {"assertZeroEmptyEvents: perhaps\n" + one, "'perhaps' is neither true nor false"},
+        {"{}", "fleet.yaml:1:1: services: list at least one"},
+        {"services: []", "fleet.yaml:1:11: services: list at least one"},
+        {"services: [3]", "fleet.yaml:1:12: services: each entry holds keys"},
+        {"services: [{targetReady: 3}]", "services[0].name: a service needs a name"},
+        {one + "  - name: a\n", "fleet.yaml:3:11: services[1].name: there are two services 'a'"},
+        {one + "    targetReady: 0\n", "fleet.yaml:3:18: services[0].targetReady: give more"},
+        {one + "    baseLifetime: 0s\n", "services[0].baseLifetime: give more than 0"},
+        {one + "    guardWindow: 11m\n", "services[0].guardWindow: must be shorter"},
+        {one + "    jitter: -1s\n", "fleet.yaml:3:13: services[0].jitter: a duration is not"},
+        {one + "    targetOpen: 3\n", "services[0].targetOpen: this is a file of the older model"},
+        {one + "    workload: {spawnEvery: 0}\n", "services[0].workload.spawnEvery: give more"},
+        {one + "    workload: 3\n", "services[0].workload must hold keys"},
+        {one + "    replicas: 2\n", "fleet.yaml:2:11: name: with replicas it must hold {i}"},
+        {one + "    replicas: 20000\n", "services[0].replicas: give 0 to 10000"},
+        {one + "scenario: {kind: flood}\n", "fleet.yaml:3:18: scenario.kind: choose from"},
+        {one + "scenario: {dropFraction: 2}\n", "scenario.dropFraction: give more than 0"},
+        {one + "scenario: {rollEvery: 0}\n", "scenario.rollEvery: give more than 0"},
+        {one + "profile: other\n", "fleet.yaml:3:10: profile: there is no profile 'other'"},
+        {one + "colour: red\n", "fleet.yaml:3:9: colour: unknown key"},
+        {one + "    colour: red\n", "fleet.yaml:3:13: services[0].colour: unknown key"},
+        {"seed: 1\nseed: 2\n" + one, "fleet.yaml:2:1: seed is set twice"},
+        {"services: [", "fleet.yaml:1:1: this is neither YAML nor JSON"},
+        {"- 1\n", "fleet.yaml: a scenario holds keys"},
+        {one + "endpoint: ${who}\n", "fleet.yaml:3:11: there is no variable 'who'"},
+    };
+    for (const Bad& bad : all) {
+        EXPECT_THAT(refusal(bad.text), HasSubstr(bad.message)) << bad.text;
+    }
+    EXPECT_THAT(refusal(one, Profile::compat_s), HasSubstr("services[0].targetOpen: give more"));
+    EXPECT_THAT(refusal(one + "    targetOpen: 5\n    maxOpen: 4\n", Profile::compat_s),
+                HasSubstr("fleet.yaml:4:14: services[0].maxOpen: less than targetOpen"));
+}
+
+TEST(Scenario, ZeroMeansNotSetInTheOlderModelsAndIsSaidSo) {
+    HOLDFAST_CHECK("poolsim loader.zero");
+    const Loaded loaded = load(one + "    jitter: 0s\n", Profile::compat_r);
+    EXPECT_EQ(loaded.scenario.services[0].life_jitter, minutes{2});
+    EXPECT_THAT(loaded.warnings,
+                ElementsAre(HasSubstr("fleet.yaml:3:13: services[0].jitter: 0 means 'not set'")));
+    EXPECT_EQ(load(one + "    jitter: -1s\n", Profile::compat_r).scenario.services[0].life_jitter,
+              seconds{-1});
+    EXPECT_EQ(load(one + "    jitter: 0s\n").scenario.services[0].life_jitter, seconds{0});
+}
+
+TEST(Scenario, UnknownAndDeadKeysAreWarningsInTheOlderModelsUnlessStrict) {
+    HOLDFAST_CHECK("poolsim loader.strict");
+    const std::string text = one + "colour: red\nassertMaxClosurePerSec: 5\n";
+    EXPECT_THAT(load(text, Profile::compat_r).warnings,
+                ElementsAre(HasSubstr("assertMaxClosurePerSec: this model never looks at it"),
+                            HasSubstr("colour: unknown key")));
+    EXPECT_THAT(refusal(text, Profile::compat_r, true), HasSubstr("assertMaxClosurePerSec"));
+    EXPECT_THAT(refusal(one + "colour: red\n", Profile::compat_r, true), HasSubstr("colour"));
+}
+
+TEST(Scenario, JsonAndYamlMeanTheSame) {
+    HOLDFAST_CHECK("poolsim loader.json");
+    const Scenario yaml = load("duration: 90s\n" + one + "    jitter: 3m\n").scenario;
+    const Scenario json =
+        load(R"({"duration": "90s", "services": [{"name": "a", "jitter": "3m"}]})").scenario;
+    EXPECT_EQ(yaml.duration, json.duration);
+    EXPECT_EQ(yaml.services[0].life_jitter, json.services[0].life_jitter);
+    const Scenario bare =
+        load(R"({"duration": 90000000000, "services": [{"name": "a"}]})", Profile::compat_r)
+            .scenario;
+    EXPECT_EQ(bare.duration, seconds{90}) << "the older models count nanoseconds";
+}
+
+TEST(Scenario, ReplicasAreNumberedAndStartOneAfterAnother) {
+    HOLDFAST_CHECK("poolsim loader.templates");
+    const Scenario scenario = load(
+                                  "vars: {n: 2}\n"
+                                  "defaults: {targetReady: 7, startDelay: {every: 50ms}}\n"
+                                  "services:\n"
+                                  "  - {name: 'a-{i:02}', replicas: '${n}'}\n"
+                                  "  - {name: 'b-{i}', replicas: 1, targetReady: 9}\n")
+                                  .scenario;
+    ASSERT_EQ(scenario.services.size(), 3);
+    EXPECT_EQ(scenario.services[0].name, "a-01");
+    EXPECT_EQ(scenario.services[1].name, "a-02");
+    EXPECT_EQ(scenario.services[1].start_delay, milliseconds{50});
+    EXPECT_EQ(scenario.services[1].target, 7);
+    EXPECT_EQ(scenario.services[2].name, "b-1");
+    EXPECT_EQ(scenario.services[2].start_delay, milliseconds{100});
+    EXPECT_EQ(scenario.services[2].target, 9);
+}
+
+TEST(Scenario, AnIncludedFileStandsBelow) {
+    HOLDFAST_CHECK("poolsim loader.include");
+    const auto read = [](const std::string& path) {
+        EXPECT_EQ(path, "dir/base.yaml");
+        return std::string("seed: 5\nduration: 3m\n");
+    };
+    const Scenario scenario =
+        parse_scenario("dir/fleet.yaml", "include: base.yaml\nseed: 6\n" + one, {}, read).scenario;
+    EXPECT_EQ(scenario.seed, 6);
+    EXPECT_EQ(scenario.duration, minutes{3});
+    const auto itself = [](const std::string&) { return std::string("include: base.yaml\n"); };
+    EXPECT_THROW((void)parse_scenario("fleet.yaml", "include: base.yaml\n" + one, {}, itself),
+                 InvalidArgument);
+}
+
+TEST(Scenario, AKeyCanBeSetFromOutside) {
+    const LoadOptions options{
+        .profile = {}, .strict = false, .overrides = {{"services[*].jitter", "7s"}, {"seed", "9"}}};
+    const Scenario scenario = parse_scenario("x", one + "  - name: b\n", options).scenario;
+    EXPECT_EQ(scenario.seed, 9);
+    EXPECT_EQ(scenario.services[1].life_jitter, seconds{7});
+    for (const char* key : {"services[7].jitter", "services[x].a", "seed.x", "", "services[0"}) {
+        EXPECT_THROW((void)parse_scenario("x", "seed: 1\n" + one, {.overrides = {{key, "1"}}}),
+                     InvalidArgument)
+            << key;
+    }
+}
+
+TEST(Scenario, EveryShippedOneLoadsWithoutAWarning) {
+    ASSERT_FALSE(shipped_scenarios().empty());
+    for (const Shipped& shipped : shipped_scenarios()) {
+        EXPECT_TRUE(shipped.yaml.starts_with("# ")) << shipped.name;
+        const Loaded loaded = load_scenario(std::string(shipped.name));
+        if (!shipped.name.starts_with("compat-s/workload")) {
+            EXPECT_THAT(loaded.warnings, IsEmpty()) << shipped.name;
+        }
+    }
+}
+
+}  // namespace
+}  // namespace holdfast::sim

@@ -1,0 +1,122 @@
+#include "templates.hpp"
+
+#include <filesystem>
+
+#include "fields.hpp"
+#include <fmt/core.h>
+
+#include <holdfast/base/error.hpp>
+#include <holdfast/base/units.hpp>
+
+namespace holdfast::sim {
+namespace {
+
+constexpr int include_depth_max = 8;
+
+void include_below(Node& root, const std::string& name, const ReadFile& read, int depth) {
+    const Node include = root.take("include");
+    if (include.kind == Node::Kind::null) {
+        return;
+    }
+    if (!read || depth > include_depth_max) {
+        throw InvalidArgument(fmt::format(
+            "{}: include: {}",
+            include.place,
+            read ? "files include each other too deeply" : "nothing can be included here"));
+    }
+    const std::vector<Node> one{include};
+    for (const Node& file : include.kind == Node::Kind::list ? include.items : one) {
+        if (file.kind != Node::Kind::scalar) {
+            throw InvalidArgument(fmt::format("{}: include: expected a file name", file.place));
+        }
+        const std::string path = (std::filesystem::path(name).parent_path() / file.scalar).string();
+        Node included = parse_document(path, read(path));
+        include_below(included, path, read, depth + 1);
+        merge_below(root, included);
+    }
+}
+
+// "history-{i:02}" and 7: "history-07".
+std::string numbered(const Node& name, int number, int replicas) {
+    const std::string& text = name.scalar;
+    const auto refuse = [&](const char* why) {
+        return InvalidArgument(fmt::format("{}: name: {}", name.place, why));
+    };
+    const auto begin = text.find("{i");
+    if (begin == std::string::npos) {
+        if (replicas > 1) {
+            throw refuse("with replicas it must hold {i}, as in history-{i:02}");
+        }
+        return text;
+    }
+    const auto end = text.find('}', begin);
+    const std::string_view width =
+        end == std::string::npos ? "?" : std::string_view(text).substr(begin + 2, end - begin - 2);
+    const bool padded =
+        width.size() == 3 && width.starts_with(":0") && width[2] >= '1' && width[2] <= '9';
+    if (!padded && !width.empty()) {
+        throw refuse("write {i}, or {i:02} for two digits");
+    }
+    const int digits = padded ? width[2] - '0' : 1;
+    return fmt::format("{}{:0{}}{}", text.substr(0, begin), number, digits, text.substr(end + 1));
+}
+
+// startDelay: {every: 50ms}
+void place_start(Node& service, std::size_t position) {
+    Node* delay = service.find("startDelay");
+    if (delay == nullptr || delay->kind != Node::Kind::map) {
+        return;
+    }
+    Fields fields(*delay, "startDelay", {});
+    Time every{};
+    fields.read("every", every);
+    fields.finish();
+    delay->kind = Node::Kind::scalar;
+    delay->scalar = format_duration(every * position);
+    delay->fields.clear();
+}
+
+}  // namespace
+
+void include_files(Node& root, const std::string& name, const ReadFile& read) {
+    include_below(root, name, read, 0);
+}
+
+void expand_services(Node& root) {
+    const Node variables = root.take("vars");
+    substitute(root, variables);
+    const Node defaults = root.take("defaults");
+    Node* services = root.find("services");
+    if (services == nullptr || services->kind != Node::Kind::list) {
+        return;
+    }
+    std::vector<Node> all;
+    for (Node& service : services->items) {
+        if (service.kind != Node::Kind::map) {
+            throw InvalidArgument(
+                fmt::format("{}: services: each entry holds keys, name among them", service.place));
+        }
+        merge_below(service, defaults);
+        Fields fields(service, fmt::format("services[{}]", &service - services->items.data()), {});
+        int replicas = 1;
+        fields.read("replicas", replicas);
+        fields.require(replicas >= 0 && replicas <= services_max,
+                       "replicas",
+                       fmt::format("give 0 to {}", services_max));
+        const Node stripped = [&] {
+            Node copy = service;
+            copy.take("replicas");
+            return copy;
+        }();
+        for (int i = 1; i <= replicas; ++i) {
+            Node& copy = all.emplace_back(stripped);
+            if (Node* name = copy.find("name"); name != nullptr) {
+                name->scalar = numbered(*name, i, replicas);
+            }
+            place_start(copy, all.size() - 1);
+        }
+    }
+    services->items = std::move(all);
+}
+
+}  // namespace holdfast::sim
