@@ -142,6 +142,13 @@ std::string_view to_string(Backend backend) noexcept {
     return "";
 }
 
+Backend that_forks(Backend backend) {
+    if (backend == Backend::dsql) {
+        fork_gateway();
+    }
+    return backend;
+}
+
 sql::DatabaseOptions quick_options() {
     sql::DatabaseOptions options;
     options.retry.base_delay = std::chrono::milliseconds{1};

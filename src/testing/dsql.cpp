@@ -1,22 +1,29 @@
 #include <holdfast/testing/dsql.hpp>
 
+#include <chrono>
 #include <cstdlib>
+#include <memory>
 
 #include "outside.hpp"
 #include <fmt/core.h>
+#include <unistd.h>
 
+#include <holdfast/base/assert.hpp>
 #include <holdfast/base/error.hpp>
 #include <holdfast/base/random.hpp>
 #include <holdfast/dsql/certificates.hpp>
 #include <holdfast/dsql/credentials.hpp>
 #include <holdfast/dsql/source.hpp>
 #include <holdfast/dsql/token.hpp>
+#include <holdfast/testing/crash.hpp>
 #include <holdfast/testing/postgres.hpp>
 #include <holdfast/testing/temp_dir.hpp>
 
 namespace holdfast::test {
 
 namespace {
+
+using namespace std::chrono_literals;
 
 constexpr int id_size = 26;
 
@@ -35,6 +42,18 @@ std::string new_cluster_id() {
         id += alphabet[random.below(i == 0 ? 26 : alphabet.size())];
     }
     return id;
+}
+
+void export_keys() {
+    ::setenv("AWS_ACCESS_KEY_ID", gateway_key().access_key_id.c_str(), 1);
+    ::setenv("AWS_SECRET_ACCESS_KEY", gateway_key().secret.c_str(), 1);
+    ::unsetenv("AWS_SESSION_TOKEN");
+}
+
+// Empty: the shared gateway is in this process, or nowhere yet.
+std::unique_ptr<Victim>& gateway_beside() {
+    static std::unique_ptr<Victim> process;
+    return process;
 }
 
 sql::ConnectParams params_of(const std::string& endpoint, int port, std::string_view user) {
@@ -77,16 +96,39 @@ dsql::GatewayOptions gateway_options() {
 
 dsql::Gateway& shared_gateway() {
     static dsql::Gateway gateway = [] {
-        ::setenv("AWS_ACCESS_KEY_ID", gateway_key().access_key_id.c_str(), 1);
-        ::setenv("AWS_SECRET_ACCESS_KEY", gateway_key().secret.c_str(), 1);
-        ::unsetenv("AWS_SESSION_TOKEN");
+        HOLDFAST_ASSERT(!gateway_beside());
+        export_keys();
         return dsql::Gateway(gateway_options());
     }();
     return gateway;
 }
 
-DsqlCluster::DsqlCluster(const dsql::Gateway& gateway)
-    : id_(new_cluster_id()), port_(gateway.port()) {
+void fork_gateway() {
+    if (gateway_beside()) {
+        return;
+    }
+    const dsql::GatewayOptions options = gateway_options();  // Our certificates, our PostgreSQL.
+    export_keys();
+    gateway_beside() = std::make_unique<Victim>([&](Witness& witness) {
+        const dsql::Gateway gateway(options);
+        witness.acknowledged(gateway.port());
+        for (;;) {
+            ::pause();
+        }
+    });
+    gateway_beside()->wait_for(1, Deadline::after(30s));
+}
+
+int shared_gateway_port() {
+    return gateway_beside() ? static_cast<int>(gateway_beside()->reports().front())
+                            : shared_gateway().port();
+}
+
+DsqlCluster::DsqlCluster() : DsqlCluster(shared_gateway_port()) {}
+
+DsqlCluster::DsqlCluster(const dsql::Gateway& gateway) : DsqlCluster(gateway.port()) {}
+
+DsqlCluster::DsqlCluster(int port) : id_(new_cluster_id()), port_(port) {
     run_on_postgres(shared_postgres().conninfo(),
                     fmt::format("CREATE DATABASE {} STRATEGY FILE_COPY", id_));
 }

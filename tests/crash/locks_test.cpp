@@ -189,7 +189,7 @@ protected:
         return std::getenv("HOLDFAST_SOAK") != nullptr ? 60 : in_every_run;
     }
 
-    test::Database db{GetParam()};
+    test::Database db{test::that_forks(GetParam())};
     test::TempDir folder;
     std::uint64_t lives = 0;
 };
@@ -231,7 +231,7 @@ TEST_P(LockKill, ProcessesThatAreStoppedHurtNobody) {
         sleeper.freeze();
         // A server is not held up by a client. A process that is stopped while it writes to a file
         // keeps the file: see AWriterThatIsStoppedKeepsTheFileAndNobodyHangs.
-        if (GetParam() == test::Backend::postgres) {
+        if (GetParam() != test::Backend::sqlite) {
             other.wait_for(other.acknowledged() + 20, Deadline::after(60s));
         } else {
             const Deadline long_enough = Deadline::after(1500ms);
@@ -246,7 +246,7 @@ TEST_P(LockKill, ProcessesThatAreStoppedHurtNobody) {
     expect_innocence();
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, LockKill, test::every_backend_that_forks(), test::backend_name);
+INSTANTIATE_TEST_SUITE_P(Every, LockKill, test::every_backend(), test::backend_name);
 
 // On a file, N16 cannot mean that others take locks meanwhile: the stopped process holds the lock
 // of the whole file, and only the kernel could take it away. It means that nobody hangs: each call

@@ -13,11 +13,6 @@ namespace holdfast::test {
     return testing::Values(Backend::sqlite, Backend::postgres, Backend::dsql);
 }
 
-// For tests that fork: the gateway is a thread of this process, and does not come along.
-[[nodiscard]] inline auto every_backend_that_forks() {
-    return testing::Values(Backend::sqlite, Backend::postgres);
-}
-
 [[nodiscard]] inline std::string backend_name(const testing::TestParamInfo<Backend>& info) {
     return std::string(to_string(info.param));
 }

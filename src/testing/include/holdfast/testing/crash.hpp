@@ -47,6 +47,10 @@ public:
     void wait_for(std::size_t count, Deadline deadline);
     // How many were acknowledged so far.
     [[nodiscard]] std::size_t acknowledged();
+    // What was acknowledged when last somebody waited.
+    [[nodiscard]] const std::vector<std::int64_t>& reports() const noexcept {
+        return acknowledged_;
+    }
 
     // Stops it in the middle of whatever it is doing, as a host does with a guest; it knows nothing
     // of it. Thawed, it goes on.

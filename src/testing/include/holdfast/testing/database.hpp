@@ -27,6 +27,10 @@ enum class Backend : std::uint8_t { sqlite, postgres, dsql };
 
 [[nodiscard]] std::string_view to_string(Backend backend) noexcept;
 
+// The same, for a test that forks: what a database needs of this process, it then needs of one
+// beside it. Requires: this process has one thread.
+[[nodiscard]] Backend that_forks(Backend backend);
+
 class Place;
 
 // What a test opens a database with: conflicts are retried after a millisecond or so.

@@ -1,5 +1,5 @@
-// A cluster of Aurora DSQL for one test: a gateway of this process, in front of the shared
-// PostgreSQL.
+// A cluster of Aurora DSQL for one test: a gateway, of this process or beside it, in front of the
+// shared PostgreSQL.
 #pragma once
 
 #include <string>
@@ -24,6 +24,14 @@ inline constexpr std::string_view gateway_region = "us-east-1";
 // the keys that open it, for this process and its children.
 [[nodiscard]] dsql::Gateway& shared_gateway();
 
+// Puts the gateway that tests share into a process of its own, which ends with this one: for tests
+// that fork, and so must have one thread. A repeat does nothing.
+// Requires: this process has one thread, and shared_gateway() was not called.
+void fork_gateway();
+
+// Where the gateway that tests share listens, in whichever process it is.
+[[nodiscard]] int shared_gateway_port();
+
 // Opens dsql:// URLs of such clusters.
 [[nodiscard]] sql::SourceFactory gateway_source();
 
@@ -31,7 +39,8 @@ inline constexpr std::string_view gateway_region = "us-east-1";
 // other.
 class DsqlCluster {
 public:
-    explicit DsqlCluster(const dsql::Gateway& gateway = shared_gateway());
+    DsqlCluster();
+    explicit DsqlCluster(const dsql::Gateway& gateway);
     ~DsqlCluster();
     DsqlCluster(const DsqlCluster&) = delete;
     DsqlCluster& operator=(const DsqlCluster&) = delete;
@@ -45,6 +54,8 @@ public:
     [[nodiscard]] std::string outside(std::string_view user = "admin") const;
 
 private:
+    explicit DsqlCluster(int port);
+
     std::string id_;
     int port_;
 };
