@@ -26,6 +26,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int id_size = 26;
+constexpr const char* early_variable = "HOLDFAST_TEST_EARLY_ABORT";
 
 const dsql::Certificates& certificates() {
     static const TempDir folder;
@@ -91,6 +92,7 @@ dsql::GatewayOptions gateway_options() {
     options.certificate = certificates().server;
     options.certificate_key = certificates().key;
     options.keys = {gateway_key()};
+    options.early_abort = std::getenv(early_variable) != nullptr;
     return options;
 }
 

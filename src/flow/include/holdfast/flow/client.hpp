@@ -41,7 +41,7 @@ struct ResetOptions {
 };
 
 // Safe to share between threads. Unknown instances are Error not_found; an input or a message of
-// more than 1 MiB is limit_exceeded.
+// more than payload_bytes_max, a little less than 1 MiB, is limit_exceeded.
 class Client {
 public:
     explicit Client(std::shared_ptr<Store> store);

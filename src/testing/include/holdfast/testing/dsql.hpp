@@ -17,7 +17,8 @@ namespace holdfast::test {
 inline constexpr std::string_view gateway_region = "us-east-1";
 [[nodiscard]] const std::string& gateway_root_certificate();
 
-// What a gateway of a test's own starts with: the shared PostgreSQL, certificates, the keys.
+// What a gateway of a test's own starts with: the shared PostgreSQL, certificates, the keys. It
+// tells of conflicts early if the environment has HOLDFAST_TEST_EARLY_ABORT.
 [[nodiscard]] dsql::GatewayOptions gateway_options();
 
 // The gateway that the tests of this process share. From its first use on, the environment holds
