@@ -82,6 +82,65 @@ std::string_view why(httplib::Error error) {
     }
 }
 
+// Whether the request cannot have reached the server.
+bool never_sent(httplib::Error error) {
+    switch (error) {
+        case httplib::Error::Connection:
+        case httplib::Error::SSLConnection:
+        case httplib::Error::SSLLoadingCerts:
+        case httplib::Error::SSLServerVerification:
+            return true;
+        default:
+            return false;
+    }
+}
+
+HttpReply exchange(httplib::ClientImpl& client,
+                   const HttpUrl& url,
+                   const std::string& path,
+                   const HttpRequest& request,
+                   Deadline deadline,
+                   const std::stop_token& stop) {
+    const auto left = deadline.remaining();
+    client.set_connection_timeout(left);
+    client.set_read_timeout(left + behind_hangup);
+    client.set_write_timeout(left + behind_hangup);
+    client.set_decompress(false);
+    client.set_follow_location(false);
+
+    HttpReply reply;
+    httplib::Request sent;
+    sent.method = request.method;
+    sent.path = path;
+    sent.body = request.body;
+    for (const auto& [name, value] : request.headers) {
+        sent.headers.emplace(name, value);
+    }
+    sent.content_receiver = [&reply](const char* data, std::size_t size, auto, auto) {
+        reply.body.append(data, size);
+        return reply.body.size() <= reply_bytes_max;
+    };
+    const httplib::Result result = [&] {
+        const Hangup hangup(client, deadline, stop);
+        return client.send(sent);
+    }();
+    if (result) {
+        reply.status = result->status;
+        reply.date = result->get_header_value("Date");
+        return reply;
+    }
+    const Outcome outcome = never_sent(result.error()) ? Outcome::not_applied : Outcome::unknown;
+    if (stop.stop_requested()) {
+        throw Error(Code::cancelled, outcome, "the request was stopped");
+    }
+    throw Error(Code::unavailable,
+                outcome,
+                fmt::format("{}:{} {}",
+                            url.host,
+                            url.port,
+                            deadline.passed() ? "did not answer in time" : why(result.error())));
+}
+
 }  // namespace
 
 HttpUrl parse_http_url(std::string_view url) {
@@ -124,45 +183,50 @@ HttpUrl parse_http_url(std::string_view url) {
     return parsed;
 }
 
+struct HttpConnections::Idle {
+    std::vector<std::unique_ptr<httplib::ClientImpl>> clients;
+};
+
+HttpConnections::HttpConnections(const std::string& url, std::string ca_file)
+    : url_(parse_http_url(url)), ca_file_(std::move(ca_file)), idle_(std::make_unique<Idle>()) {}
+
+HttpConnections::~HttpConnections() = default;
+
+HttpReply HttpConnections::send(const HttpRequest& request,
+                                Deadline deadline,
+                                const std::stop_token& stop) {
+    std::unique_ptr<httplib::ClientImpl> client;
+    {
+        const std::lock_guard lock(mutex_);
+        if (!idle_->clients.empty()) {
+            client = std::move(idle_->clients.back());
+            idle_->clients.pop_back();
+        }
+    }
+    if (!client) {
+        client = make_client(url_, ca_file_);
+        client->set_keep_alive(true);
+        client->set_tcp_nodelay(true);
+    }
+    HttpReply reply = exchange(*client, url_, request.url, request, deadline, stop);
+    const std::lock_guard lock(mutex_);
+    if (idle_->clients.size() < idle_max) {
+        idle_->clients.push_back(std::move(client));
+    }
+    return reply;
+}
+
+std::string HttpConnections::host() const {
+    const int usual = url_.tls ? 443 : 80;
+    const bool six = url_.host.find(':') != std::string::npos;
+    const std::string name = six ? fmt::format("[{}]", url_.host) : url_.host;
+    return url_.port == usual ? name : fmt::format("{}:{}", name, url_.port);
+}
+
 HttpReply http_send(const HttpRequest& request, Deadline deadline, const std::stop_token& stop) {
     const HttpUrl url = parse_http_url(request.url);
     const auto client = make_client(url, request.ca_file);
-    const auto left = deadline.remaining();
-    client->set_connection_timeout(left);
-    client->set_read_timeout(left + behind_hangup);
-    client->set_write_timeout(left + behind_hangup);
-    client->set_decompress(false);
-    client->set_follow_location(false);
-
-    HttpReply reply;
-    httplib::Request sent;
-    sent.method = request.method;
-    sent.path = url.target;
-    sent.body = request.body;
-    for (const auto& [name, value] : request.headers) {
-        sent.headers.emplace(name, value);
-    }
-    sent.content_receiver = [&reply](const char* data, std::size_t size, auto, auto) {
-        reply.body.append(data, size);
-        return reply.body.size() <= reply_bytes_max;
-    };
-    const httplib::Result result = [&] {
-        const Hangup hangup(*client, deadline, stop);
-        return client->send(sent);
-    }();
-    if (result) {
-        reply.status = result->status;
-        return reply;
-    }
-    if (stop.stop_requested()) {
-        throw Error(Code::cancelled, Outcome::not_applied, "the request was stopped");
-    }
-    throw Error(Code::unavailable,
-                Outcome::not_applied,
-                fmt::format("{}:{} {}",
-                            url.host,
-                            url.port,
-                            deadline.passed() ? "did not answer in time" : why(result.error())));
+    return exchange(*client, url, url.target, request, deadline, stop);
 }
 
 }  // namespace holdfast::dsql

@@ -1,12 +1,15 @@
-// One HTTP request, with an end.
+// HTTP requests, each with an end.
 //
-// For the small services around a cluster: credentials and metadata. Nothing is kept between two
-// requests and no redirect is followed, so what is sent goes nowhere else.
+// For the services around a cluster: credentials, metadata, DynamoDB. No redirect is followed, so
+// what is sent goes nowhere else.
 #pragma once
 
 #include <cstddef>
+#include <memory>
+#include <mutex>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,6 +27,7 @@ struct HttpRequest {
 
 struct HttpReply {
     int status = 0;
+    std::string date;  // The server's, as it wrote it; empty if it did not.
     std::string body;
 };
 
@@ -43,9 +47,39 @@ struct HttpUrl {
 [[nodiscard]] HttpUrl parse_http_url(std::string_view url);
 
 // Any answer is an answer, whatever its status. Unavailable if none came whole by the deadline,
-// cancelled if the stop token fired; neither quotes headers or bodies.
+// cancelled if the stop token fired; neither quotes headers or bodies. The outcome is unknown as
+// soon as there was a connection. Nothing is kept between two requests.
 [[nodiscard]] HttpReply http_send(const HttpRequest& request,
                                   Deadline deadline,
                                   const std::stop_token& stop);
+
+// Connections to one server, which are kept for the next request. Safe to share between threads:
+// each request has a connection of its own.
+class HttpConnections {
+public:
+    static constexpr std::size_t idle_max = 8;
+
+    // Requires: `url` has no path. Invalid_argument if it is no address.
+    explicit HttpConnections(const std::string& url, std::string ca_file = {});
+    ~HttpConnections();
+    HttpConnections(const HttpConnections&) = delete;
+    HttpConnections& operator=(const HttpConnections&) = delete;
+
+    // As http_send(); the request's `url` is a path.
+    [[nodiscard]] HttpReply send(const HttpRequest& request,
+                                 Deadline deadline,
+                                 const std::stop_token& stop);
+
+    // What stands in the header Host: with a port where it is not the usual one.
+    [[nodiscard]] std::string host() const;
+
+private:
+    struct Idle;
+
+    const HttpUrl url_;
+    const std::string ca_file_;
+    std::mutex mutex_;
+    std::unique_ptr<Idle> idle_;
+};
 
 }  // namespace holdfast::dsql

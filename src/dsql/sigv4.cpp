@@ -1,7 +1,9 @@
 #include "sigv4.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <map>
 
 #include <fmt/core.h>
 #include <openssl/crypto.h>
@@ -33,6 +35,32 @@ std::optional<int> number(std::string_view text) {
     const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
     return fault == std::errc{} && end == text.data() + text.size() ? std::optional(value)
                                                                     : std::nullopt;
+}
+
+std::string lower(std::string_view text) {
+    std::string small(text);
+    for (char& c : small) {
+        c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    }
+    return small;
+}
+
+// Without blanks around it, and with one for each run inside.
+std::string folded(std::string_view value) {
+    std::string text;
+    bool blank = false;
+    for (const char c : value) {
+        if (c == ' ' || c == '\t') {
+            blank = !text.empty();
+            continue;
+        }
+        if (blank) {
+            text += ' ';
+        }
+        blank = false;
+        text += c;
+    }
+    return text;
 }
 
 }  // namespace
@@ -163,6 +191,32 @@ std::string Scope::text() const {
 std::string canonical_get(std::string_view host, const QueryParams& params) {
     return fmt::format(
         "GET\n/\n{}\nhost:{}\n\nhost\n{}", canonical_query(params), host, hex(sha256("")));
+}
+
+CanonicalRequest canonical_request(std::string_view method,
+                                   std::string_view path,
+                                   std::string_view query,
+                                   const SignableHeaders& headers,
+                                   std::string_view body_hash) {
+    constexpr std::array unsigned_headers{
+        "authorization", "connection", "expect", "transfer-encoding", "user-agent"};
+    std::map<std::string, std::string> sorted;
+    for (const auto& [name, value] : headers) {
+        std::string small = lower(name);
+        if (std::find(unsigned_headers.begin(), unsigned_headers.end(), small) ==
+            unsigned_headers.end()) {
+            sorted[std::move(small)] = folded(value);
+        }
+    }
+    CanonicalRequest request;
+    std::string lines;
+    for (const auto& [name, value] : sorted) {
+        lines += fmt::format("{}:{}\n", name, value);
+        request.signed_headers += (request.signed_headers.empty() ? "" : ";") + name;
+    }
+    request.text = fmt::format(
+        "{}\n{}\n{}\n{}\n{}\n{}", method, path, query, lines, request.signed_headers, body_hash);
+    return request;
 }
 
 std::string string_to_sign(std::string_view date,

@@ -47,6 +47,22 @@ struct Scope {
 
 // A GET of `/` without a body that signs nothing but its host: what a DSQL token is.
 [[nodiscard]] std::string canonical_get(std::string_view host, const QueryParams& params);
+
+// Names in any case; values as they are sent.
+using SignableHeaders = std::vector<std::pair<std::string, std::string>>;
+
+// What is signed of a request, and the names of the headers that are.
+struct CanonicalRequest {
+    std::string text;
+    std::string signed_headers;
+};
+// Headers that proxies and the transport change are left out.
+[[nodiscard]] CanonicalRequest canonical_request(std::string_view method,
+                                                 std::string_view path,
+                                                 std::string_view query,
+                                                 const SignableHeaders& headers,
+                                                 std::string_view body_hash);
+
 [[nodiscard]] std::string string_to_sign(std::string_view date,
                                          const Scope& scope,
                                          std::string_view canonical_request);

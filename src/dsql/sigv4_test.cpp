@@ -22,6 +22,47 @@ TEST(SigV4, EveryStepIsTheVendors) {
     }
 }
 
+TEST(SigV4, HeadersAreSignedAsTheVendorDoes) {
+    const auto folder = std::filesystem::path(__FILE__).parent_path() / "vectors";
+    std::ifstream file(folder / "dynamodb_sigv4.json");
+    const auto all = nlohmann::json::parse(file).at("vectors");
+    ASSERT_EQ(all.size(), 12U);
+    for (const auto& vector : all) {
+        const auto& input = vector.at("input");
+        const auto& expected = vector.at("expected");
+        const auto text = [&](const char* field) {
+            return expected.at(field).get<std::string>();
+        };
+        SCOPED_TRACE(vector.at("name").get<std::string>());
+        const std::string date =
+            amz_date(parse_moment(input.at("signing_time").get<std::string>()));
+        const std::string body_hash = hex(sha256(input.at("body").get<std::string>()));
+        EXPECT_EQ(body_hash, text("payload_sha256"));
+        SignableHeaders headers{{"X-Amz-Date", date}};
+        for (const auto& [name, value] : input.at("headers").items()) {
+            headers.emplace_back(name, value.get<std::string>());
+        }
+        if (!input.at("session_token").is_null()) {
+            headers.emplace_back("X-Amz-Security-Token",
+                                 input.at("session_token").get<std::string>());
+        }
+        if (input.at("add_content_sha256_header").get<bool>()) {
+            headers.emplace_back("X-Amz-Content-Sha256", body_hash);
+        }
+        const CanonicalRequest request =
+            canonical_request("POST", input.at("path").get<std::string>(), "", headers, body_hash);
+        EXPECT_EQ(request.text, text("canonical_request"));
+        EXPECT_EQ(request.signed_headers, text("signed_headers"));
+        const Scope scope{
+            .day = date.substr(0, 8),
+                          .region = input.at("region").get<std::string>(),
+                          .service = "dynamodb"};
+        EXPECT_EQ(
+            signature(input.at("secret_access_key").get<std::string>(), date, scope, request.text),
+            text("signature"));
+    }
+}
+
 TEST(SigV4, EncodingKeepsOnlyWhatNeedsNone) {
     EXPECT_EQ(percent_encoded("Az09-._~"), "Az09-._~");
     EXPECT_EQ(percent_encoded(" +/=&%\xc3\xa9"), "%20%2B%2F%3D%26%25%C3%A9");

@@ -1,0 +1,132 @@
+// A small world for tests of DynamoDB: the emulator, and a server before it that does harm.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "credential_story.hpp"
+#include "dynamodb.hpp"
+#include <gtest/gtest.h>
+
+#include <holdfast/testing/dynamodb.hpp>
+
+namespace holdfast::dsql::test {
+
+// Passes requests on, unless told to do something else with the next ones.
+class FaultServer {
+public:
+    enum class Fault { none, throttled, conflict, failed, lost_answer, lost_request };
+
+    explicit FaultServer(std::string target) : target_(std::move(target)) {
+        local_.server.Post(
+            "/", [this](const auto& request, auto& response) { serve(request, response); });
+        local_.start();
+    }
+
+    [[nodiscard]] std::string url() const { return local_.url(); }
+
+    void next(Fault fault, int times = 1) {
+        const std::lock_guard lock(mutex_);
+        faults_.insert(faults_.end(), static_cast<std::size_t>(times), fault);
+    }
+    [[nodiscard]] int requests() const {
+        const std::lock_guard lock(mutex_);
+        return requests_;
+    }
+
+private:
+    Fault take() {
+        const std::lock_guard lock(mutex_);
+        ++requests_;
+        if (faults_.empty()) {
+            return Fault::none;
+        }
+        const Fault fault = faults_.front();
+        faults_.pop_front();
+        return fault;
+    }
+
+    void serve(const httplib::Request& request, httplib::Response& response) {
+        const auto refuse = [&](int status, const std::string& name) {
+            response.status = status;
+            response.set_content(R"({"__type":"com.amazonaws.dynamodb.v20120810#)" + name +
+                                     R"(","message":"as the test wishes"})",
+                                 "application/x-amz-json-1.0");
+        };
+        const auto hang_up = [&] {
+            response.set_content_provider(
+                10, "application/x-amz-json-1.0", [](auto, auto, auto&) { return false; });
+        };
+        switch (take()) {
+            case Fault::throttled:
+                return refuse(400, "ProvisionedThroughputExceededException");
+            case Fault::conflict:
+                return refuse(400, "TransactionConflictException");
+            case Fault::failed:
+                return refuse(500, "InternalServerError");
+            case Fault::lost_request:
+                return hang_up();
+            case Fault::lost_answer:
+                (void)pass_on(request);
+                return hang_up();
+            case Fault::none:
+                break;
+        }
+        const HttpReply reply = pass_on(request);
+        response.status = reply.status;
+        response.set_header("Date", reply.date);
+        response.set_content(reply.body, "application/x-amz-json-1.0");
+    }
+
+    [[nodiscard]] HttpReply pass_on(const httplib::Request& request) const {
+        HttpRequest passed{.method = "POST", .url = target_, .body = request.body};
+        for (const char* name : {"X-Amz-Target", "Content-Type", "Authorization", "X-Amz-Date"}) {
+            passed.headers.emplace_back(name, request.get_header_value(name));
+        }
+        return http_send(passed, Deadline::after(std::chrono::seconds{10}), {});
+    }
+
+    const std::string target_;
+    mutable std::mutex mutex_;
+    std::deque<Fault> faults_;
+    int requests_ = 0;
+    LocalServer local_;
+};
+
+// Skips itself where the emulator was not fetched.
+class DynamoStory : public testing::Test {
+protected:
+    using Fault = FaultServer::Fault;
+
+    void SetUp() override {
+        if (!holdfast::test::DynamoEmulator::program()) {
+            GTEST_SKIP() << "the emulator of DynamoDB is not there; ./run test fetches it";
+        }
+        emulator = std::make_unique<holdfast::test::DynamoEmulator>();
+        faults = std::make_unique<FaultServer>(emulator->url());
+        client = std::make_unique<DynamoClient>(options(faults->url()));
+        ASSERT_TRUE(client->create_table(table, soon(), {}));
+    }
+
+    [[nodiscard]] static DynamoOptions options(const std::string& url) {
+        return {
+            .region = "us-east-1",
+            .endpoint = url,
+            .credentials = fixed_credentials(
+                {.access_key_id = "AKIDEXAMPLE", .secret_access_key = "fake", .session_token = {}}),
+            .call_timeout = std::chrono::seconds{10},
+            .retry_pause = std::chrono::milliseconds{1}};
+    }
+
+    [[nodiscard]] static Deadline soon() { return Deadline::after(std::chrono::seconds{20}); }
+
+    const std::string table = "fleet";
+    std::unique_ptr<holdfast::test::DynamoEmulator> emulator;
+    std::unique_ptr<FaultServer> faults;
+    std::unique_ptr<DynamoClient> client;
+};
+
+}  // namespace holdfast::dsql::test
