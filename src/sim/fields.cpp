@@ -52,6 +52,12 @@ void Fields::warn(const Node& at, std::string_view key, const std::string& why) 
     }
 }
 
+void Fields::note(std::string_view key, const char* kind, std::string fallback) const {
+    if (rules_.keys != nullptr) {
+        rules_.keys->push_back({path_of(key), kind, std::move(fallback)});
+    }
+}
+
 const Node* Fields::scalar(std::string_view key) {
     asked_.emplace(key);
     const Node* node = map_.find(key);
@@ -81,7 +87,8 @@ void Fields::accept(std::string_view key, const Node& at, Value value, Value& to
 }
 
 template <class Number>
-void Fields::read_number(std::string_view key, Number& to, const char* expected) {
+void Fields::read_number(std::string_view key, Number& to, const char* kind) {
+    note(key, kind, shown(to));
     const Node* node = scalar(key);
     if (node == nullptr) {
         return;
@@ -90,30 +97,32 @@ void Fields::read_number(std::string_view key, Number& to, const char* expected)
     const std::string& text = node->scalar;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc{} || end != text.data() + text.size()) {
-        refuse(key, fmt::format("'{}' is not {}", text, expected));
+        refuse(key, fmt::format("'{}' is not a {}", text, kind));
     }
     accept(key, *node, value, to);
 }
 
 void Fields::read(std::string_view key, int& to) {
-    read_number(key, to, "a whole number");
+    read_number(key, to, "whole number");
 }
 
 void Fields::read(std::string_view key, std::uint64_t& to) {
-    read_number(key, to, "a whole number from 0 on");
+    read_number(key, to, "whole number from 0 on");
 }
 
 void Fields::read(std::string_view key, double& to) {
-    read_number(key, to, "a number");
+    read_number(key, to, "number");
 }
 
 void Fields::read(std::string_view key, std::string& to) {
+    note(key, "text", to);
     if (const Node* node = scalar(key)) {
         to = node->scalar;
     }
 }
 
 void Fields::read(std::string_view key, bool& to) {
+    note(key, "true or false", to ? "true" : "false");
     const Node* node = scalar(key);
     if (node == nullptr) {
         return;
@@ -126,6 +135,7 @@ void Fields::read(std::string_view key, bool& to) {
 }
 
 void Fields::read(std::string_view key, Time& to) {
+    note(key, "duration", to == Time::max() ? "" : shown(to));
     const Node* node = scalar(key);
     if (node == nullptr) {
         return;
@@ -164,7 +174,7 @@ void Fields::finish() {
             continue;
         }
         if (rules_.refuse_unknown) {
-            refuse(key, "unknown key");
+            refuse(key, "unknown key; `holdfast poolsim schema` lists all");
         }
         warn(node, key, "unknown key; it is ignored");
     }

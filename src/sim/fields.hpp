@@ -11,6 +11,7 @@
 
 #include "document.hpp"
 
+#include <holdfast/sim/keys.hpp>
 #include <holdfast/sim/scenario.hpp>
 
 namespace holdfast::sim {
@@ -21,6 +22,7 @@ struct ReadingRules {
     bool refuse_unknown = true;   // Else a warning.
     bool bare_durations = false;  // Whole numbers are nanoseconds.
     std::vector<std::string>* warnings = nullptr;
+    std::vector<ScenarioKey>* keys = nullptr;  // Gets every key that is asked for.
 };
 
 class Fields {
@@ -55,10 +57,11 @@ public:
     void warn(const Node& at, std::string_view key, const std::string& why) const;
 
 private:
+    void note(std::string_view key, const char* kind, std::string fallback) const;
     // The scalar of a key, or null.
     [[nodiscard]] const Node* scalar(std::string_view key);
     template <class Number>
-    void read_number(std::string_view key, Number& to, const char* expected);
+    void read_number(std::string_view key, Number& to, const char* kind);
     template <class Value>
     void accept(std::string_view key, const Node& at, Value value, Value& to);
 

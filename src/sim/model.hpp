@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "agenda.hpp"
 
@@ -20,6 +21,10 @@ namespace holdfast::sim {
                                      std::uint64_t seed,
                                      const Watch& watch);
 
+[[nodiscard]] Result simulate_fleet(const Scenario& scenario,
+                                    std::uint64_t seed,
+                                    const Watch& watch);
+
 // Everybody has a generator of its own, so that one more service changes nobody else's numbers.
 [[nodiscard]] std::uint64_t seed_of(std::uint64_t seed,
                                     std::string_view owner,
@@ -28,6 +33,10 @@ namespace holdfast::sim {
 // The assertions of the older models. The first violation ends the evaluation, as it always did.
 [[nodiscard]] std::vector<Violation> judge_compat(const Scenario& scenario, const Result& result);
 
+// Those of the pool that ships: all of them, each with everything it found.
+[[nodiscard]] std::vector<Violation> judge(const Scenario& scenario, const Result& result);
+
+// Adds one to the second of `now`.
 void count_open(std::vector<std::uint32_t>& opens, Time now);
 
 // Lets everything happen, up to the end.

@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "agenda.hpp"
+#include "latency.hpp"
 #include "model.hpp"
 #include "second_limiter.hpp"
 
@@ -180,8 +181,7 @@ private:
         ++process.lent;
         ++process.counters.work_started;
         const Workload& work = process.service.workload;
-        const Time jitter{static_cast<Time::rep>(static_cast<double>(work.hold_jitter.count()) *
-                                                 process.holds.unit())};
+        const Time jitter = draw_part(work.hold_jitter, process.holds);
         agenda_.after(work.hold + jitter,
                       {.step = Step::give_back, .service = number, .connection = idle->id});
     }

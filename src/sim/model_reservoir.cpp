@@ -3,6 +3,7 @@
 #include <deque>
 
 #include "agenda.hpp"
+#include "latency.hpp"
 #include "model.hpp"
 #include "reservoir.hpp"
 #include "second_limiter.hpp"
@@ -28,10 +29,6 @@ struct What {
     std::uint32_t service = 0;
     Reservoir::Connection connection{};
 };
-
-Time part(Random& random, Time whole) {
-    return Time{static_cast<Time::rep>(static_cast<double>(whole.count()) * random.unit())};
-}
 
 struct Process {
     Process(const Service& which, std::uint64_t seed)
@@ -111,7 +108,7 @@ private:
             return agenda_.after(*wait, {.step = Step::refill, .service = number});
         }
         const Time jitter = process.service.life_jitter > Time{0}
-                                ? part(process.lives, process.service.life_jitter)
+                                ? draw_part(process.service.life_jitter, process.lives)
                                 : Time{0};
         process.reservoir.add(
             {.id = ++births_, .expires = agenda_.now() + process.service.life + jitter});
@@ -138,7 +135,7 @@ private:
             ++process.counters.work_started;
             const Time hold =
                 work.hold +
-                (work.hold_jitter > Time{0} ? part(process.holds, work.hold_jitter) : Time{0});
+                (work.hold_jitter > Time{0} ? draw_part(work.hold_jitter, process.holds) : Time{0});
             agenda_.after(hold,
                           {.step = Step::give_back, .service = number, .connection = *connection});
         }

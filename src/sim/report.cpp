@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "chart.hpp"
 #include <fmt/chrono.h>
 #include <fmt/core.h>
 #include <fmt/format.h>
@@ -122,6 +123,30 @@ std::string verdict_of(const Result& result) {
                             format_duration(violation.at));
     }
     return text;
+}
+
+std::string junit_of(const Scenario& scenario, const std::vector<Outcome>& outcomes) {
+    std::string cases;
+    std::size_t failures = 0;
+    for (const Outcome& outcome : outcomes) {
+        cases += fmt::format("  <testcase classname=\"{}\" name=\"seed {}\">",
+                             escape_xml(scenario.name),
+                             outcome.seed);
+        for (const Violation& violation : outcome.violations) {
+            cases += fmt::format("<failure message=\"{}: {}\"/>",
+                                 escape_xml(violation.assertion),
+                                 escape_xml(violation.what));
+        }
+        cases += "</testcase>\n";
+        failures += outcome.passed() ? 0 : 1;
+    }
+    return fmt::format(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"{}\" tests=\"{}\" "
+        "failures=\"{}\">\n{}</testsuite>\n",
+        escape_xml(scenario.name),
+        outcomes.size(),
+        failures,
+        cases);
 }
 
 std::string csv_of(const Scenario& scenario, const Result& result) {

@@ -6,11 +6,13 @@
 
 #include "document.hpp"
 #include "fields.hpp"
+#include "scenario_standard.hpp"
 #include "templates.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/config.hpp>
 #include <holdfast/base/error.hpp>
+#include <holdfast/sim/keys.hpp>
 #include <holdfast/sim/shipped.hpp>
 
 namespace holdfast::sim {
@@ -22,8 +24,11 @@ constexpr Time duration_max = std::chrono::hours{24 * 366};
 
 class Loader {
 public:
-    Loader(Node root, const LoadOptions& options, std::string name)
-        : root_(std::move(root)), options_(options) {
+    Loader(Node root,
+           const LoadOptions& options,
+           std::string name,
+           std::vector<ScenarioKey>* keys = nullptr)
+        : root_(std::move(root)), options_(options), keys_(keys) {
         loaded_.scenario.name = std::move(name);
     }
 
@@ -34,12 +39,16 @@ public:
         rules_ = {.zero_is_unset = compat,
                   .refuse_unknown = !compat || options_.strict,
                   .bare_durations = compat,
-                  .warnings = &loaded_.warnings};
+                  .warnings = &loaded_.warnings,
+                  .keys = keys_};
         Fields top(root_, "", rules_);
         (void)top.below("profile");
         read_top(top);
         read_services(top.below("services"));
         read_fault(top.below("scenario"));
+        if (!compat) {
+            read_standard(top, scenario);
+        }
         top.finish();
         return std::move(loaded_);
     }
@@ -107,6 +116,9 @@ private:
             } else {
                 read_reservoir(fields, service);
             }
+            if (scenario.profile == Profile::standard) {
+                read_standard_service(fields, service);
+            }
             fields.finish();
             scenario.services.push_back(std::move(service));
         }
@@ -127,6 +139,9 @@ private:
         fields.read("jitter", service.life_jitter);
         Fields work(fields.below("workload"), fields.path_of("workload"), rules_);
         read_workload(work, service.workload, {});
+        if (loaded_.scenario.profile == Profile::standard) {
+            read_standard_work(work, service.workload);
+        }
         work.finish();
     }
 
@@ -213,6 +228,7 @@ private:
 
     Node root_;
     const LoadOptions& options_;
+    std::vector<ScenarioKey>* keys_;
     ReadingRules rules_;
     Loaded loaded_;
 };
@@ -255,6 +271,21 @@ Loaded parse_scenario(const std::string& name,
     }
     expand_services(root);
     return Loader(std::move(root), options, name).load();
+}
+
+std::vector<ScenarioKey> scenario_keys(Profile profile) {
+    // One of everything, so that all are asked for.
+    Node root = parse_document("keys",
+                               profile == Profile::compat_s ? "services: [{name: a, targetOpen: 1}]"
+                               : profile == Profile::compat_r
+                                   ? "services: [{name: a}]"
+                                   : "faults: [{kind: cold_start}]\n"
+                                     "assertions: [{kind: noLeak}]\n"
+                                     "services: [{name: a, workload: {trace: [{at: 0s}]}}]");
+    std::vector<ScenarioKey> keys;
+    const LoadOptions options{.profile = profile};
+    (void)Loader(std::move(root), options, "keys", &keys).load();
+    return keys;
 }
 
 Loaded load_scenario(const std::string& path, const LoadOptions& options) {

@@ -1,9 +1,12 @@
 #include <holdfast/sim/scenario.hpp>
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <holdfast/base/error.hpp>
+#include <holdfast/sim/keys.hpp>
 #include <holdfast/sim/shipped.hpp>
 #include <holdfast/testing/check.hpp>
 
@@ -205,6 +208,20 @@ TEST(Scenario, AKeyCanBeSetFromOutside) {
                      InvalidArgument)
             << key;
     }
+}
+
+TEST(Scenario, KnowsItsKeysFromTheReaderItself) {
+    HOLDFAST_CHECK("poolsim loader.keys");
+    const auto find = [](Profile profile, const std::string& path) {
+        const auto keys = scenario_keys(profile);
+        const auto found = std::ranges::find(keys, path, &ScenarioKey::path);
+        return found == keys.end() ? ScenarioKey{} : *found;
+    };
+    EXPECT_EQ(find(Profile::standard, "services[0].guardWindow").fallback, "45s");
+    EXPECT_EQ(find(Profile::standard, "services[0].guardWindow").kind, "duration");
+    EXPECT_EQ(find(Profile::standard, "faults[0].batch").kind, "whole number");
+    EXPECT_EQ(find(Profile::compat_r, "faults[0].batch").path, "");
+    EXPECT_EQ(find(Profile::compat_s, "services[0].keeperTick").fallback, "1s");
 }
 
 TEST(Scenario, EveryShippedOneLoadsWithoutAWarning) {

@@ -34,9 +34,19 @@ std::uint32_t Result::opens_max() const noexcept {
     return opens.empty() ? 0 : *std::ranges::max_element(opens);
 }
 
+int Scenario::target() const noexcept {
+    int sum = 0;
+    for (const Service& service : services) {
+        sum += service.target;
+    }
+    return sum;
+}
+
 Result simulate(const Scenario& scenario, std::uint64_t seed, const Watch& watch) {
     if (scenario.profile == Profile::standard) {
-        throw InvalidArgument("only the older models can be simulated yet; use --profile compat");
+        Result result = simulate_fleet(scenario, seed, watch);
+        result.violations = judge(scenario, result);
+        return result;
     }
     Result result = scenario.profile == Profile::compat_s
                         ? simulate_keeper(scenario, seed, watch)

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include <holdfast/sim/figures.hpp>
 #include <holdfast/sim/result.hpp>
 #include <holdfast/sim/scenario.hpp>
 
@@ -16,6 +18,9 @@ namespace holdfast::sim {
 
 // A header, then a row per service and sample, in the columns of the scenario's profile.
 [[nodiscard]] std::string csv_of(const Scenario& scenario, const Result& result);
+
+// A test case per run, with its violations, as JUnit XML.
+[[nodiscard]] std::string junit_of(const Scenario& scenario, const std::vector<Outcome>& outcomes);
 
 // Simulated time as a moment: the simulation starts at 2026-01-01T00:00:00Z.
 [[nodiscard]] std::string moment_text(Time at);

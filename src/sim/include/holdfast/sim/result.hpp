@@ -61,12 +61,44 @@ struct Violation {
     friend bool operator==(const Violation&, const Violation&) = default;
 };
 
+// A fault that struck, or that passed.
+struct Strike {
+    Time at{};
+    FaultKind kind{};
+    bool over = false;
+};
+
+// What the pool that ships went through. Waits, ages and spells are sorted.
+struct Observations {
+    std::vector<Time> opened{};             // When the cluster let each connection in.
+    std::vector<std::uint32_t> closures{};  // In each second.
+    std::vector<Time> waits{};              // Of everybody who was lent a connection.
+    std::vector<Time> empties{};            // When those asked who were not served at once.
+    std::vector<Time> ages{};               // Of connections that a process closed.
+    std::vector<Time> short_spells{};       // How long a process had fewer than its target.
+    std::vector<Time> filled{};             // By service, from its start; max(): never.
+    std::vector<Strike> struck{};
+    std::int64_t rejected_rate = 0;  // By the cluster, as too many in a second,
+    std::int64_t rejected_full = 0;  // or at a time.
+    std::int64_t refused = 0;        // Requests whose wait was in vain.
+    std::int64_t wasted = 0;         // Opened, and closed as one too many before anybody used it.
+    std::int64_t leaked = 0;         // Open at the cluster, and nobody's.
+    int total_max = 0;               // Open at a time.
+
+    [[nodiscard]] std::int64_t rejected() const noexcept { return rejected_rate + rejected_full; }
+};
+
+// The smallest value that `part` of them do not exceed; 0 of none. Requires: sorted.
+[[nodiscard]] Time quantile(const std::vector<Time>& sorted, double part);
+
 struct Result {
     std::uint64_t events = 0;
     std::vector<Sample> samples;       // By time, then in file order.
     std::vector<Sample> last;          // The state at the end, one per service.
     std::vector<std::uint32_t> opens;  // In each second.
     std::vector<Violation> violations;
+    Observations seen;                     // Of the pool that ships.
+    std::vector<std::string> explanation;  // What Watch::explain_at asked for.
 
     [[nodiscard]] bool passed() const noexcept { return violations.empty(); }
     [[nodiscard]] std::uint32_t opens_max() const noexcept;

@@ -28,9 +28,40 @@ enum class Profile {
 // Requires: "default", "compat" or "compat-s". Else invalid_argument.
 [[nodiscard]] Profile parse_profile(std::string_view text);
 
+// How long something takes.
+struct Latency {
+    enum class Kind { constant, uniform, lognormal, listed };
+
+    Kind kind = Kind::constant;
+    Time low{};                  // The constant, the shortest, or the median.
+    Time high{};                 // The longest, or the 99th percentile.
+    std::vector<Time> listed{};  // Each as likely as the others.
+};
+
+enum class Arrivals {
+    closed,   // Every `every`, up to `burst` of those that `in_use_max` allows.
+    poisson,  // `rate` per second, at random moments.
+    steady,   // `rate` per second, evenly.
+    bursts,   // As poisson for `on`, then nothing for `off`.
+    trace,    // As listed.
+};
+
+// So many requests at a moment.
+struct Arrival {
+    Time at{};
+    int count = 1;
+};
+
 // Work that borrows connections.
 struct Workload {
     bool enabled = false;
+    Arrivals arrivals = Arrivals::closed;
+    double rate = 0;
+    Time on = std::chrono::seconds{1};
+    Time off = std::chrono::seconds{1};
+    std::vector<Arrival> trace{};
+    int retries = 0;                                    // After a wait that ended in vain,
+    Time retry_after = std::chrono::milliseconds{100};  // and so much later.
     int in_use_max = 0;
     Time hold = std::chrono::milliseconds{10};
     Time hold_jitter{};
@@ -49,6 +80,12 @@ struct Service {
     Time start_delay{};
     Workload workload{};
 
+    // Of the pool that ships.
+    int in_flight = 8;  // Openings under way at a time.
+    int overshoot = 0;
+    bool spread = true;  // The lives of the first generation are spread, not only jittered.
+    Time probe_every{};  // Looks at every idle connection so often; 0: only when it is lent.
+
     // Of the older model with a keeper.
     int open_max = 0;
     Time stagger{};
@@ -56,13 +93,95 @@ struct Service {
     int opens_per_tick = 1;
 };
 
-enum class FaultKind { cold_start, rolling_restart, mass_drop };
+enum class FaultKind {
+    cold_start,
+    rolling_restart,  // Processes end and start again, `batch` at a time, every `every`.
+    mass_drop,        // The server closes a fraction of the connections.
+    crash,            // The named processes end at once and start again after `down`.
+    outage,           // Nothing can be opened.
+    rejects,          // The server refuses a fraction of the openings as too many.
+    slow,             // Openings take `value` times as long.
+    credentials,      // Every opening is refused for who we are.
+    partition,        // The named processes cannot reach the cluster, and lose what they have.
+    limit,            // The client's limit becomes `value` per second.
+    scale,            // The named processes want `value` connections each.
+    load,             // Work comes `value` times as often.
+};
+
+[[nodiscard]] std::string_view to_string(FaultKind kind) noexcept;
+
+enum class Which { oldest, newest, random };
 
 struct Fault {
     FaultKind kind = FaultKind::cold_start;
     Time at = std::chrono::minutes{5};
-    Time every = std::chrono::seconds{60};
+    Time lasts = std::chrono::minutes{1};   // Of those that end by themselves.
+    Time every = std::chrono::seconds{60};  // Of a rolling restart,
+    Time down{};                            // also of a crash,
+    int batch = 1;
     double fraction = 0.3;
+    bool include_lent = true;
+    Which which = Which::oldest;
+    double value = 0;
+    std::string services{};  // A beginning of names; empty: all.
+};
+
+// The cluster, which knows nothing of the limits that clients set themselves.
+struct Cluster {
+    double rate = 100;  // New connections per second, once the burst is spent,
+    int burst = 1'000;
+    int ceiling = 10'000;                     // connections at a time,
+    Time age_max = std::chrono::minutes{60};  // and none older.
+    Latency connect{.kind = Latency::Kind::lognormal,
+                    .low = std::chrono::milliseconds{80},
+                    .high = std::chrono::milliseconds{300}};
+    double failures = 0;  // The share of openings that fail on the way.
+};
+
+enum class LimiterKind {
+    none,
+    ideal,  // One reservation clock for all, which costs nothing to ask.
+    local,  // A bucket in each process, with its share of the rate and of the burst.
+};
+
+struct Limiter {
+    LimiterKind kind = LimiterKind::ideal;
+    int burst = 1;  // Of all processes together.
+};
+
+enum class SlotsKind {
+    none,
+    share,  // Each process may hold its part of the ceiling, by its target.
+};
+
+enum class AssertionKind {
+    min_owned_fraction,         // From `after` to `until` the fleet has `value` of its target.
+    recover_within,             // `limit` after each fault it has `value` of its target again.
+    max_open_rate_sliding,      // In no `window` more than `value` connections are opened.
+    max_server_rejects,         // The cluster refuses at most `value` openings.
+    max_total_connections,      // Never more than `value`.
+    max_wait,                   // The `quantile` of all waits is at most `limit`.
+    max_empty_rate,             // In no `window` more than `value` requests are not served at once.
+    max_discard_full_fraction,  // Of what was opened, at most this share was one too many.
+    max_closures_per_sec,       // In no second more than `value` are closed.
+    max_wasted_opens,           // At most `value` are closed without ever having been lent or aged.
+    no_leak,                    // At the end the cluster holds what the processes think they hold.
+    steady_open_rate,           // From `after` on, on average at most `value` a second.
+    converge_within,            // Each process has its target within `limit` of its start.
+    zero_empty,                 // Every request is served at once.
+};
+
+[[nodiscard]] std::string_view to_string(AssertionKind kind) noexcept;
+
+struct Assertion {
+    AssertionKind kind{};
+    std::string name{};  // Empty: that of its kind.
+    Time after{};
+    Time until = Time::max();
+    double value = 0;
+    Time limit{};
+    Time window = std::chrono::seconds{1};
+    double quantile = 1;
 };
 
 struct Scenario {
@@ -82,8 +201,16 @@ struct Scenario {
     int closures_per_second_max = 200;
     bool zero_empty = false;
 
+    // Of the pool that ships.
+    Cluster cluster{};
+    Limiter limiter{};
+    SlotsKind slots = SlotsKind::none;
+    std::vector<Assertion> assertions{};
+
     std::vector<Service> services{};
     std::vector<Fault> faults{};
+
+    [[nodiscard]] int target() const noexcept;  // Of all services.
 };
 
 // Puts another value in the place of a key before the file is understood:

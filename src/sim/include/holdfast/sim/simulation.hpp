@@ -4,7 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <stop_token>
+#include <string>
+#include <string_view>
 
 #include <holdfast/sim/result.hpp>
 #include <holdfast/sim/scenario.hpp>
@@ -21,6 +24,11 @@ struct Moment {
 struct Watch {
     std::function<void(const Moment&)> minute{};  // About once in a simulated minute.
     std::stop_token stop{};
+    // Of the pool that ships: what happens in the process of this name,
+    std::string traced{};
+    std::function<void(Time, std::string_view)> trace{};
+    // and why the fleet is short at this moment.
+    std::optional<Time> explain_at{};
 };
 
 // Runs to the end and evaluates the assertions. Cancelled if the token fires.

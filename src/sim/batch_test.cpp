@@ -1,0 +1,78 @@
+#include <holdfast/sim/batch.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <holdfast/base/error.hpp>
+#include <holdfast/testing/check.hpp>
+
+namespace holdfast::sim {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(Seeds, AreOneOrARange) {
+    EXPECT_THAT(parse_seeds("7"), ElementsAre(7));
+    EXPECT_THAT(parse_seeds("3..5"), ElementsAre(3, 4, 5));
+    EXPECT_EQ(parse_seeds("18446744073709551614..18446744073709551615").size(), 2);
+    for (const char* bad : {"", "x", "5..3", "1..", "..3", "-1", "1..2000000", "1.5"}) {
+        EXPECT_THROW((void)parse_seeds(bad), InvalidArgument) << bad;
+    }
+}
+
+TEST(Sweep, TakesListsAndRangesOfNumbersAndDurations) {
+    HOLDFAST_CHECK("poolsim sweep.axes");
+    EXPECT_THAT(parse_axis("a.b=1,x,30s").values, ElementsAre("1", "x", "30s"));
+    EXPECT_THAT(parse_axis("a=10..50/20").values, ElementsAre("10", "30", "50"));
+    EXPECT_THAT(parse_axis("services[*].jitter=0s..1m/30s").values, ElementsAre("0s", "30s", "1m"));
+    EXPECT_EQ(parse_axis("services[*].jitter=0s..1m/30s").key, "services[*].jitter");
+    for (const char* bad : {"", "a", "=1", "a=", "a=5..1/1", "a=1..5/0", "a=1..x/1"}) {
+        EXPECT_THROW((void)parse_axis(bad), InvalidArgument) << bad;
+    }
+}
+
+TEST(Sweep, IsEveryCombination) {
+    HOLDFAST_CHECK("poolsim sweep.product");
+    const std::vector<Axis> axes{{"a", {"1", "2"}}, {"b", {"x", "y", "z"}}};
+    const auto all = combinations(axes);
+    ASSERT_EQ(all.size(), 6);
+    EXPECT_EQ(all[4].at(0).value, "2");
+    EXPECT_EQ(all[4].at(1).value, "y");
+    EXPECT_EQ(combinations({}).size(), 1);
+}
+
+TEST(Bisection, FindsTheLargestThatPasses) {
+    HOLDFAST_CHECK("poolsim sweep.bisect");
+    for (std::int64_t edge = 0; edge <= 20; ++edge) {
+        int asked = 0;
+        const auto passes = [&](std::int64_t value) {
+            ++asked;
+            return value <= edge;
+        };
+        EXPECT_EQ(largest_passing(1, 20, passes), edge);
+        EXPECT_LE(asked, 5);
+    }
+}
+
+TEST(Spread, HasMeanDeviationPercentilesAndTheWorstSeed) {
+    HOLDFAST_CHECK("poolsim seeds.spread");
+    std::vector<Outcome> outcomes;
+    for (std::uint64_t i = 0; i <= 100; ++i) {
+        const auto value = static_cast<double>(i);
+        outcomes.push_back(
+            {.seed = 1000 + i, .figures = {{"more", value, true}, {"less", value, false}}});
+    }
+    const auto spreads = spread_of(outcomes);
+    ASSERT_EQ(spreads.size(), 2);
+    EXPECT_DOUBLE_EQ(spreads[0].mean, 50);
+    EXPECT_NEAR(spreads[0].deviation, 29.3, 0.01);
+    EXPECT_DOUBLE_EQ(spreads[0].p5, 5);
+    EXPECT_DOUBLE_EQ(spreads[0].p50, 50);
+    EXPECT_DOUBLE_EQ(spreads[0].p99, 99);
+    EXPECT_EQ(spreads[0].worst_seed, 1100);
+    EXPECT_EQ(spreads[1].worst_seed, 1000);
+    EXPECT_TRUE(spread_of({}).empty());
+}
+
+}  // namespace
+}  // namespace holdfast::sim

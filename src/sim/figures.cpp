@@ -1,0 +1,139 @@
+#include <holdfast/sim/figures.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace holdfast::sim {
+namespace {
+
+double seconds_of(Time time) {
+    return std::chrono::duration<double>(time).count();
+}
+
+double ms_of(Time time) {
+    return 1e3 * seconds_of(time);
+}
+
+// The lowest share of its target that the fleet had at a sample, once it was full.
+double lowest_share(const Result& result) {
+    double lowest = 1;
+    bool full = false;
+    double owned = 0;
+    double target = 0;
+    const auto close = [&] {
+        full = full || owned >= target;
+        lowest = full && target > 0 ? std::min(lowest, owned / target) : lowest;
+    };
+    for (const Sample& sample : result.samples) {
+        if (sample.service == 0) {
+            if (target > 0) {
+                close();
+            }
+            owned = 0;
+            target = 0;
+        }
+        owned += sample.owned();
+        target += sample.target;
+    }
+    close();
+    return full ? lowest : 0;
+}
+
+// The first sample at which every service has had its target.
+double fill_seconds(const Scenario& scenario, const Result& result) {
+    std::vector<Time> reached(scenario.services.size(), scenario.duration);
+    for (const Sample& sample : result.samples) {
+        if (sample.owned() >= sample.target) {
+            reached[sample.service] = std::min(reached[sample.service], sample.at);
+        }
+    }
+    return seconds_of(*std::ranges::max_element(reached));
+}
+
+std::int64_t sum(const Result& result, std::int64_t Counters::* member) {
+    std::int64_t total = 0;
+    for (const Sample& sample : result.last) {
+        total += sample.counters.*member;
+    }
+    return total;
+}
+
+double percentile(const std::vector<double>& sorted, double part) {
+    const double at = part * static_cast<double>(sorted.size() - 1);
+    const auto below = static_cast<std::size_t>(at);
+    const std::size_t above = std::min(below + 1, sorted.size() - 1);
+    return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+Spread spread_of(std::span<const Outcome> outcomes, std::size_t figure) {
+    const Figure& first = outcomes.front().figures[figure];
+    Spread spread{.name = first.name, .worst = first.value, .worst_seed = outcomes.front().seed};
+    std::vector<double> values;
+    for (const Outcome& outcome : outcomes) {
+        const double value = outcome.figures[figure].value;
+        values.push_back(value);
+        if (first.more_is_worse ? value > spread.worst : value < spread.worst) {
+            spread.worst = value;
+            spread.worst_seed = outcome.seed;
+        }
+    }
+    const auto count = static_cast<double>(values.size());
+    for (const double value : values) {
+        spread.mean += value / count;
+    }
+    double squares = 0;
+    for (const double value : values) {
+        squares += (value - spread.mean) * (value - spread.mean);
+    }
+    spread.deviation = values.size() > 1 ? std::sqrt(squares / (count - 1)) : 0;
+    std::ranges::sort(values);
+    spread.p5 = percentile(values, 0.05);
+    spread.p50 = percentile(values, 0.5);
+    spread.p95 = percentile(values, 0.95);
+    spread.p99 = percentile(values, 0.99);
+    return spread;
+}
+
+}  // namespace
+
+std::vector<Figure> figures_of(const Scenario& scenario, const Result& result) {
+    std::vector<Figure> figures;
+    const auto add = [&](const char* name, double value, bool more_is_worse = true) {
+        figures.push_back({.name = name, .value = value, .more_is_worse = more_is_worse});
+    };
+    const auto count = [&](const char* name, std::int64_t value) {
+        add(name, static_cast<double>(value));
+    };
+    add("fill_s", fill_seconds(scenario, result));
+    add("lowest_owned_share", lowest_share(result), false);
+    count("opens", sum(result, &Counters::opens));
+    count("opens_per_second_max", result.opens_max());
+    count("open_failures", sum(result, &Counters::open_failures));
+    count("empty_events", sum(result, &Counters::empty));
+    count("discards_full", sum(result, &Counters::discard_full));
+    if (scenario.profile != Profile::standard) {
+        return figures;
+    }
+    const Observations& seen = result.seen;
+    count("server_rejects", seen.rejected());
+    count("connections_max", seen.total_max);
+    count("refused", seen.refused);
+    add("wait_p50_ms", ms_of(quantile(seen.waits, 0.5)));
+    add("wait_p95_ms", ms_of(quantile(seen.waits, 0.95)));
+    add("wait_p99_ms", ms_of(quantile(seen.waits, 0.99)));
+    add("wait_max_ms", ms_of(quantile(seen.waits, 1)));
+    add("below_target_p50_ms", ms_of(quantile(seen.short_spells, 0.5)));
+    add("below_target_p99_ms", ms_of(quantile(seen.short_spells, 0.99)));
+    add("age_p50_s", seconds_of(quantile(seen.ages, 0.5)), false);
+    return figures;
+}
+
+std::vector<Spread> spread_of(std::span<const Outcome> outcomes) {
+    std::vector<Spread> spreads;
+    for (std::size_t i = 0; !outcomes.empty() && i < outcomes.front().figures.size(); ++i) {
+        spreads.push_back(spread_of(outcomes, i));
+    }
+    return spreads;
+}
+
+}  // namespace holdfast::sim

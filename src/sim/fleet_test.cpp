@@ -1,0 +1,261 @@
+// The pool that ships, in the situations it was made for.
+#include "fleet_figures.hpp"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <holdfast/sim/report.hpp>
+#include <holdfast/testing/check.hpp>
+
+namespace holdfast::sim {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::Each;
+using testing::Ge;
+using testing::HasSubstr;
+using testing::Le;
+
+constexpr auto opens = [](const Sample& s) { return s.counters.opens; };
+constexpr auto discards = [](const Sample& s) { return s.counters.discards(); };
+constexpr auto owned = [](const Sample& s) { return s.owned(); };
+
+Scenario fleet(const std::string& name, std::vector<Override> changes = {}) {
+    return shipped(name, Profile::standard, std::move(changes));
+}
+
+// One process; `more` are lines below it.
+Scenario one(const std::string& top, const std::string& more = "") {
+    return parse_scenario("one.yaml", top + "\nservices:\n  - name: a\n" + more).scenario;
+}
+
+// The finding of the older model turned round: what is lent counts as there.
+TEST(FleetStory, LendingOpensNothing) {
+    HOLDFAST_CHECK("poolsim new.1");
+    const Scenario scenario = fleet("workload-test", {{"defaults.spread", "false"}});
+    const Result result = simulate(scenario, 42);
+    EXPECT_TRUE(result.passed()) << verdict_of(result);
+    EXPECT_EQ(total(result, opens), 200);
+    EXPECT_EQ(total(result, discards), 0);
+    EXPECT_GT(result.seen.waits.size(), 50'000);
+    EXPECT_LE(result.seen.waits.back(), milliseconds{1});
+    EXPECT_EQ(result.seen.leaked, 0);
+}
+
+TEST(FleetStory, OpeningsUnderWayTogetherFillSooner) {
+    HOLDFAST_CHECK("poolsim new.2");
+    const auto filled = [](const char* in_flight) {
+        const Scenario scenario =
+            one("duration: 2m\ncluster: {connect: 100ms}",
+                std::string("    targetReady: 500\n    inFlight: ") + in_flight + "\n");
+        return simulate(scenario, 1).seen.filled.at(0);
+    };
+    EXPECT_EQ(filled("1"), seconds{50});
+    EXPECT_THAT(filled("8"), AllOf(Ge(seconds{6}), Le(seconds{7})));
+}
+
+TEST(FleetStory, ABurstFillsTheFirstThousandAtOnce) {
+    HOLDFAST_CHECK("poolsim new.3");
+    const Scenario large =
+        fleet("ecs-150wps",
+              {{"limiter.burst", "1000"}, {"assertMaxConnectsPerSec", "1100"}, {"duration", "1m"}});
+    const Result result = simulate(large, 42);
+    EXPECT_TRUE(result.passed()) << verdict_of(result);
+    EXPECT_EQ(result.seen.rejected(), 0);
+    const Time last = std::ranges::max(result.seen.filled);
+    EXPECT_THAT(last, AllOf(Ge(seconds{9}), Le(seconds{11})));
+
+    const Scenario small = fleet("local", {{"limiter.burst", "1000"}, {"duration", "1m"}});
+    EXPECT_LT(std::ranges::max(simulate(small, 42).seen.filled), seconds{1} + milliseconds{300});
+}
+
+TEST(FleetStory, AFleetThatIsTooLargeMeetsTheCeilingAndSlotsMakeItFair) {
+    HOLDFAST_CHECK("poolsim new.4");
+    const std::vector<Override> shorter{{"duration", "8m"}, {"sampleEvery", "10s"}};
+    const Result wild = simulate(fleet("ecs-400wps", shorter), 42);
+    EXPECT_EQ(wild.seen.total_max, 10'000);
+    EXPECT_THAT(total(wild, owned), AllOf(Ge(9'500), Le(10'000)));
+    EXPECT_GT(wild.seen.rejected_full, 0);
+    // The limiter alone would let them try 100 times a second, from the moment it is full.
+    EXPECT_LT(wild.seen.rejected_full, 100 * (480 - 100) * 2 / 3);
+
+    std::vector<Override> fair = shorter;
+    fair.push_back({"slots", "share"});
+    const Result shared = simulate(fleet("ecs-400wps", fair), 42);
+    EXPECT_EQ(shared.seen.rejected_full, 0);
+    EXPECT_THAT(per_service(shared, owned), Each(Ge(10'000 / 44 * 9 / 10)));
+    EXPECT_LE(shared.seen.total_max, 10'000);
+    const std::vector<int> unfair = per_service(wild, owned);
+    EXPECT_GT(std::ranges::max(unfair) - std::ranges::min(unfair), 20);
+}
+
+TEST(FleetStory, SpreadFirstLivesFlattenTheWave) {
+    HOLDFAST_CHECK("poolsim new.5");
+    const Scenario scenario = fleet("ecs-150wps");
+    const Result result = simulate(scenario, 42);
+    EXPECT_TRUE(result.passed()) << verdict_of(result);
+    EXPECT_THAT(opens_max_after(result, seconds{25}), AllOf(Ge(8), Le(14)));
+    EXPECT_GE(lowest_total(scenario, result, seconds{25}), 1'985);
+    EXPECT_NEAR(total(result, opens), 6'850, 0.03 * 6'850);
+
+    const Result together = simulate(fleet("ecs-150wps", {{"defaults.spread", "false"}}), 42);
+    EXPECT_GT(opens_max_after(together, seconds{25}), 18) << "without it they die together";
+}
+
+TEST(FleetStory, InTheLongRunLivesDecideTheRate) {
+    HOLDFAST_CHECK("poolsim new.6");
+    const Scenario scenario = parse_scenario("long.yaml",
+                                             "duration: 6h\nsampleEvery: 1m\n"
+                                             "defaults: {targetReady: 100, baseLifetime: 50m,\n"
+                                             "           jitter: 5m, startDelay: {every: 10ms}}\n"
+                                             "services: [{name: 'p-{i}', replicas: 100}]\n")
+                                  .scenario;
+    const Result result = simulate(scenario, 42);
+    const auto later =
+        std::ranges::count_if(result.seen.opened, [](Time when) { return when >= hours{1}; });
+    const double rate = static_cast<double>(later) / (5 * 3'600);
+    EXPECT_NEAR(rate, 3.2, 0.05 * 3.2);
+}
+
+// --- Faults ---
+
+// The machine learns of a dead connection when it lends it. Nobody lends here, so only a look
+// helps.
+TEST(FleetStory, ALostConnectionIsNoticedWhenItIsLentOrLookedAt) {
+    const std::string drop = "duration: 3m\nfaults: [{kind: mass_drop, at: 1m, fraction: 0.5}]";
+    const Result blind = simulate(one(drop), 1);
+    EXPECT_EQ(total(blind, owned), 25);
+    const Result looking = simulate(one(drop, "    probeEvery: 1s\n"), 1);
+    EXPECT_EQ(total(looking, owned), 50);
+    const Result working = simulate(
+        one(drop, "    workload: {enabled: true, arrivals: poisson, rate: 500, maxInUse: 9}\n"), 1);
+    EXPECT_EQ(total(working, owned), 50);
+    EXPECT_EQ(working.seen.refused, 0) << "whoever got a dead one is served before the others";
+}
+
+struct FaultCase {
+    const char* what;
+    const char* fault;
+    int during;  // Connections half a minute after it struck,
+    int after;   // and at the end.
+};
+
+class FaultStory : public testing::TestWithParam<FaultCase> {};
+
+TEST_P(FaultStory, StrikesAndPasses) {
+    const FaultCase& param = GetParam();
+    const Scenario scenario =
+        parse_scenario("faults.yaml",
+                       std::string("duration: 6m\nfaults: [{at: 1m, ") + param.fault +
+                           "}]\ndefaults: {probeEvery: 1s}\nservices: [{name: a}, {name: b}]\n")
+            .scenario;
+    const Result result = simulate(scenario, 1);
+    ASSERT_FALSE(result.seen.struck.empty());
+    const auto during = std::ranges::find_if(
+        result.samples, [](const Sample& s) { return s.at == seconds{90} && s.service == 0; });
+    EXPECT_EQ(during->owned(), param.during);
+    EXPECT_EQ(result.last[0].owned(), param.after);
+    EXPECT_EQ(result.seen.leaked, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of,
+    FaultStory,
+    testing::Values(FaultCase{"crash", "kind: crash, down: 1m, services: a", 0, 50},
+                    FaultCase{"partition", "kind: partition, for: 1m, services: a", 0, 50},
+                    FaultCase{"other", "kind: partition, for: 1m, services: b", 50, 50},
+                    FaultCase{"restart", "kind: rolling_restart, every: 2m, down: 1m", 0, 50},
+                    FaultCase{"scale", "kind: scale, value: 80", 80, 80},
+                    FaultCase{"shrink", "kind: scale, value: 20", 20, 20}),
+    [](const auto& row) { return row.param.what; });
+
+TEST(FleetStory, WhatCannotBeOpenedIsTriedAgainEverMoreSlowly) {
+    for (const char* kind : {"outage", "credentials", "rejects, fraction: 1"}) {
+        const Scenario scenario =
+            one(std::string("duration: 6m\nfaults: [{at: 0s, for: 2m, kind: ") + kind + "}]");
+        const Result result = simulate(scenario, 1);
+        const auto failures = result.last[0].counters.open_failures;
+        EXPECT_THAT(failures, AllOf(Ge(16), Le(400))) << kind;
+        EXPECT_EQ(result.last[0].owned(), 50) << kind;
+        EXPECT_GT(result.seen.filled[0], minutes{2}) << kind;
+    }
+}
+
+TEST(FleetStory, TheServerClosesWhatIsTooOld) {
+    const Scenario scenario =
+        one("duration: 16m\ncluster: {maxAge: 5m}",
+            "    baseLifetime: 20m\n    workload: {enabled: true, arrivals: steady, rate: 100}\n");
+    const Result result = simulate(scenario, 1);
+    EXPECT_GT(result.last[0].counters.dropped, 100);
+    EXPECT_LE(result.seen.ages.back(), minutes{6});
+}
+
+TEST(FleetStory, LimitSlownessAndLoadChangeOnTheWay) {
+    const Result slow = simulate(one("duration: 1m\nfaults: [{kind: slow, at: 0s, value: 10}]"), 1);
+    const Result usual = simulate(one("duration: 1m"), 1);
+    EXPECT_GT(slow.seen.filled[0], 3 * usual.seen.filled[0]);
+    const Result throttled =
+        simulate(one("duration: 1m\nfaults: [{kind: limit, at: 0s, value: 2}]"), 1);
+    EXPECT_GT(throttled.seen.filled[0], seconds{20});
+    const std::string work = "    workload: {enabled: true, arrivals: steady, rate: 10}\n";
+    const Result calm = simulate(one("duration: 3m", work), 1);
+    const Result busy =
+        simulate(one("duration: 3m\nfaults: [{kind: load, at: 1m, value: 3}]", work), 1);
+    EXPECT_GT(busy.seen.waits.size(), 2 * calm.seen.waits.size());
+}
+
+// --- Work ---
+
+TEST(FleetStory, EveryKindOfArrivalsBringsWhatItPromises) {
+    const auto served = [](const std::string& work) {
+        const Scenario scenario =
+            one("duration: 101s", "    workload: {enabled: true, " + work + "}\n");
+        return static_cast<double>(simulate(scenario, 1).seen.waits.size());
+    };
+    EXPECT_NEAR(served("arrivals: steady, rate: 20"), 20 * 99, 20);
+    EXPECT_NEAR(served("arrivals: poisson, rate: 20"), 20 * 99, 150);
+    EXPECT_NEAR(served("arrivals: bursts, rate: 20, on: 1s, off: 1s"), 10 * 99, 150);
+    EXPECT_EQ(served("arrivals: trace, trace: [{at: 5s, count: 3}, {at: 90s}]"), 4);
+    EXPECT_NEAR(served("maxInUse: 5, spawnEvery: 1s, arrivalBurst: 2"), 2 * 99, 4);
+}
+
+TEST(FleetStory, WhoeverWaitsInVainIsRefusedOrTriesAgain) {
+    const std::string starved = "duration: 1m\nfaults: [{kind: outage, at: 0s, for: 1h}]";
+    const std::string work =
+        "    workload: {enabled: true, arrivals: steady, rate: 1, maxWait: 1s, retries: ";
+    const Result once = simulate(one(starved, work + "0}\n"), 1);
+    const Result more = simulate(one(starved, work + "5}\n"), 1);
+    EXPECT_GT(once.seen.refused, 50);
+    EXPECT_LT(more.seen.refused, once.seen.refused);
+    EXPECT_EQ(once.last[0].counters.checkouts, 0);
+}
+
+// --- Looking at it ---
+
+TEST(FleetStory, ExplainsWhyItIsShortAndTracesOneProcess) {
+    const Scenario scenario = one("duration: 1m\nlimiterPerSec: 10");
+    Watch watch;
+    watch.explain_at = seconds{2};
+    watch.traced = "a";
+    std::vector<std::string> lines;
+    watch.trace = [&](Time, std::string_view what) { lines.emplace_back(what); };
+    const Result result = simulate(scenario, 1, watch);
+    ASSERT_EQ(result.explanation.size(), 2);
+    EXPECT_THAT(result.explanation[0], HasSubstr("of 50 connections"));
+    EXPECT_THAT(result.explanation[1], HasSubstr("wait for a permit"));
+    ASSERT_FALSE(lines.empty());
+    EXPECT_EQ(lines[0], "starts");
+}
+
+TEST(FleetStory, TheSameSeedGivesTheSameBytes) {
+    HOLDFAST_CHECK("poolsim new.seed");
+    const Scenario scenario = fleet("workload-test", {{"duration", "30s"}});
+    const std::string first = csv_of(scenario, simulate(scenario, 7));
+    EXPECT_EQ(first, csv_of(scenario, simulate(scenario, 7)));
+}
+
+}  // namespace
+}  // namespace holdfast::sim

@@ -1,0 +1,75 @@
+// What is seen of a fleet.
+#include <algorithm>
+
+#include "fleet.hpp"
+#include <fmt/core.h>
+
+#include <holdfast/base/units.hpp>
+
+namespace holdfast::sim {
+
+void Fleet::sample() {
+    for (const Sample& one : row(now())) {
+        result_.samples.push_back(one);
+    }
+    agenda_.after(scenario_.sample_every, {.step = Step::sample});
+}
+
+std::vector<Sample> Fleet::row(Time now) const {
+    std::vector<Sample> row;
+    for (const Process& process : processes_) {
+        const int lent = process.machine ? process.machine->counts().in_use : 0;
+        row.push_back({.at = now,
+                       .service = process.number,
+                       .ready = std::max(0, process.owned - lent),
+                       .lent = std::min(lent, process.owned),
+                       .target = process.target,
+                       .counters = process.counters});
+    }
+    return row;
+}
+
+// Why the fleet has fewer connections than it wants, process by process.
+void Fleet::explain() {
+    int owned = 0;
+    int target = 0;
+    std::vector<std::string> lines;
+    for (const Process& process : processes_) {
+        owned += process.owned;
+        target += process.target;
+        if (process.owned >= process.target) {
+            continue;
+        }
+        std::string why;
+        const auto add = [&](bool so, const std::string& what) {
+            why += so ? fmt::format("{}{}", why.empty() ? "" : ", ", what) : "";
+        };
+        add(!process.machine, "it is down");
+        add(process.permits_waiting > 0,
+            fmt::format("{} wait for a permit", process.permits_waiting));
+        add(process.connecting > 0, fmt::format("{} are being opened", process.connecting));
+        const auto unnoticed = std::ranges::count_if(process.connections, &Connection::dead);
+        add(unnoticed > 0, fmt::format("{} are dead and nobody has noticed", unnoticed));
+        if (process.machine && process.machine->paused_until() > steady(now())) {
+            add(true,
+                fmt::format("it pauses for {} after failed openings",
+                            format_duration(process.machine->paused_until() - steady(now()))));
+        }
+        lines.push_back(fmt::format("{}: {} of {}: {}",
+                                    process.service.name,
+                                    process.owned,
+                                    process.target,
+                                    why.empty() ? "it has no room for another" : why));
+    }
+    result_.explanation.push_back(
+        fmt::format("at {}: {} of {} connections", format_duration(now()), owned, target));
+    result_.explanation.insert(result_.explanation.end(), lines.begin(), lines.end());
+}
+
+void Fleet::trace(const Process& process, std::string_view what) const {
+    if (watch_.trace && process.service.name == watch_.traced) {
+        watch_.trace(now(), what);
+    }
+}
+
+}  // namespace holdfast::sim

@@ -1,0 +1,20 @@
+// The keys of a scenario file, as the reader itself knows them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <holdfast/sim/scenario.hpp>
+
+namespace holdfast::sim {
+
+struct ScenarioKey {
+    std::string path;      // "services[0].workload.rate"
+    std::string kind;      // "duration", "number", "whole number", "true or false", "text"
+    std::string fallback;  // What is in force if it is missing; empty if it must be given.
+};
+
+// In the order in which they are read.
+[[nodiscard]] std::vector<ScenarioKey> scenario_keys(Profile profile);
+
+}  // namespace holdfast::sim

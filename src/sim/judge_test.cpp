@@ -1,0 +1,169 @@
+#include "model.hpp"
+#include <gtest/gtest.h>
+
+#include <holdfast/testing/check.hpp>
+
+namespace holdfast::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Ten connections are wanted; what was seen is put in by hand.
+class Verdict : public testing::Test {
+protected:
+    Verdict() {
+        scenario.duration = seconds{100};
+        scenario.services.push_back({.name = "a", .target = 10});
+        result.last.push_back({.at = scenario.duration, .target = 10});
+        result.seen.filled = {seconds{3}};
+        for (int i = 1; i <= 100; ++i) {
+            result.samples.push_back({.at = seconds{i}, .ready = 10, .target = 10});
+        }
+    }
+
+    bool holds(const Assertion& assertion) {
+        scenario.assertions = {assertion};
+        return judge(scenario, result).empty();
+    }
+    void owned_at(int second, int owned) {
+        result.samples[static_cast<std::size_t>(second) - 1].ready = owned;
+    }
+
+    Scenario scenario;
+    Result result;
+};
+
+TEST_F(Verdict, OfTheOwnedFractionLooksAtItsWindow) {
+    HOLDFAST_CHECK("poolsim assert.minOwnedFraction");
+    owned_at(50, 9);
+    const auto at_least = [&](double value, Time after, Time until) {
+        return holds({.kind = AssertionKind::min_owned_fraction,
+                      .after = after,
+                      .until = until,
+                      .value = value});
+    };
+    EXPECT_TRUE(at_least(0.9, {}, Time::max())) << "equality holds";
+    EXPECT_FALSE(at_least(0.91, {}, Time::max()));
+    EXPECT_TRUE(at_least(1, seconds{51}, Time::max()));
+    EXPECT_TRUE(at_least(1, {}, seconds{49}));
+    EXPECT_FALSE(at_least(1, seconds{50}, seconds{50}));
+}
+
+TEST_F(Verdict, OfRecoveryCountsFromEachFault) {
+    HOLDFAST_CHECK("poolsim assert.recoverWithin");
+    result.seen.struck = {{.at = seconds{10}, .kind = FaultKind::mass_drop}};
+    for (int i = 10; i < 15; ++i) {
+        owned_at(i, 5);
+    }
+    const auto within = [&](Time limit, double share) {
+        return holds({.kind = AssertionKind::recover_within, .value = share, .limit = limit});
+    };
+    EXPECT_TRUE(within(seconds{5}, 1));
+    EXPECT_FALSE(within(seconds{4}, 1));
+    EXPECT_TRUE(within(seconds{1}, 0.5));
+    result.seen.struck.push_back({.at = seconds{100}, .kind = FaultKind::crash});
+    EXPECT_FALSE(within(seconds{5}, 1)) << "nothing shows that it came back from the last";
+    EXPECT_EQ(judge(scenario, result).at(0).at, seconds{100});
+}
+
+TEST_F(Verdict, OfRatesSlidesItsWindow) {
+    HOLDFAST_CHECK("poolsim assert.maxOpenRateSliding");
+    HOLDFAST_CHECK("poolsim assert.maxEmptyRate");
+    // Two calendar seconds with two each, and four in the second between their middles.
+    const std::vector<Time> moments{
+        milliseconds{600}, milliseconds{900}, milliseconds{1100}, milliseconds{1500}};
+    for (const auto kind : {AssertionKind::max_open_rate_sliding, AssertionKind::max_empty_rate}) {
+        result.seen.opened = moments;
+        result.seen.empties = moments;
+        EXPECT_TRUE(holds({.kind = kind, .value = 4}));
+        EXPECT_FALSE(holds({.kind = kind, .value = 3}));
+        EXPECT_TRUE(holds({.kind = kind, .value = 3, .window = milliseconds{900}}));
+        EXPECT_EQ(judge(scenario, result).size(), 0);
+    }
+}
+
+TEST_F(Verdict, OfCountsAllowsTheLimitItself) {
+    HOLDFAST_CHECK("poolsim assert.maxServerRejects");
+    HOLDFAST_CHECK("poolsim assert.maxTotalConnections");
+    HOLDFAST_CHECK("poolsim assert.maxWastedOpens");
+    HOLDFAST_CHECK("poolsim assert.noLeak");
+    HOLDFAST_CHECK("poolsim assert.zeroEmpty");
+    result.seen.rejected_rate = 2;
+    result.seen.rejected_full = 3;
+    result.seen.total_max = 5;
+    result.seen.wasted = 5;
+    for (const auto kind : {AssertionKind::max_server_rejects,
+                            AssertionKind::max_total_connections,
+                            AssertionKind::max_wasted_opens}) {
+        EXPECT_TRUE(holds({.kind = kind, .value = 5})) << to_string(kind);
+        EXPECT_FALSE(holds({.kind = kind, .value = 4})) << to_string(kind);
+    }
+    EXPECT_TRUE(holds({.kind = AssertionKind::no_leak}));
+    result.seen.leaked = -1;
+    EXPECT_FALSE(holds({.kind = AssertionKind::no_leak}));
+    EXPECT_TRUE(holds({.kind = AssertionKind::zero_empty}));
+    result.seen.empties = {seconds{1}};
+    EXPECT_FALSE(holds({.kind = AssertionKind::zero_empty}));
+}
+
+TEST_F(Verdict, OfWaitsTakesTheQuantile) {
+    HOLDFAST_CHECK("poolsim assert.maxWait");
+    for (int i = 1; i <= 100; ++i) {
+        result.seen.waits.push_back(milliseconds{i});
+    }
+    const auto within = [&](double part, Time limit) {
+        return holds({.kind = AssertionKind::max_wait, .limit = limit, .quantile = part});
+    };
+    EXPECT_TRUE(within(0.5, milliseconds{50}));
+    EXPECT_FALSE(within(0.5, milliseconds{49}));
+    EXPECT_TRUE(within(0.99, milliseconds{99}));
+    EXPECT_FALSE(within(1, milliseconds{99}));
+    EXPECT_TRUE(within(1, milliseconds{100}));
+}
+
+TEST_F(Verdict, OfSurplusIsAShareOfWhatWasOpened) {
+    HOLDFAST_CHECK("poolsim assert.maxDiscardFullFraction");
+    result.last[0].counters.opens = 100;
+    result.last[0].counters.discard_full = 25;
+    EXPECT_TRUE(holds({.kind = AssertionKind::max_discard_full_fraction, .value = 0.25}));
+    EXPECT_FALSE(holds({.kind = AssertionKind::max_discard_full_fraction, .value = 0.24}));
+}
+
+TEST_F(Verdict, OfClosuresLooksAtTheWorstSecond) {
+    HOLDFAST_CHECK("poolsim assert.maxClosuresPerSec");
+    result.seen.closures = {0, 7, 3};
+    EXPECT_TRUE(holds({.kind = AssertionKind::max_closures_per_sec, .value = 7}));
+    EXPECT_FALSE(holds({.kind = AssertionKind::max_closures_per_sec, .value = 6}));
+    EXPECT_EQ(judge(scenario, result).at(0).at, seconds{1});
+}
+
+TEST_F(Verdict, OfTheSteadyRateForgetsTheBeginning) {
+    HOLDFAST_CHECK("poolsim assert.steadyOpenRate");
+    result.seen.opened.assign(1'000, seconds{1});
+    result.seen.opened.resize(1'050, seconds{60});
+    EXPECT_TRUE(holds({.kind = AssertionKind::steady_open_rate, .after = seconds{50}, .value = 1}));
+    EXPECT_FALSE(
+        holds({.kind = AssertionKind::steady_open_rate, .after = seconds{50}, .value = 0.9}));
+}
+
+TEST_F(Verdict, OfConvergenceNamesTheService) {
+    HOLDFAST_CHECK("poolsim assert.convergeWithin");
+    EXPECT_TRUE(holds({.kind = AssertionKind::converge_within, .limit = seconds{3}}));
+    EXPECT_FALSE(holds({.kind = AssertionKind::converge_within, .limit = seconds{2}}));
+    EXPECT_EQ(judge(scenario, result).at(0).service, "a");
+}
+
+TEST_F(Verdict, TellsEveryViolationByItsName) {
+    result.seen.leaked = 1;
+    result.seen.wasted = 1;
+    scenario.assertions = {{.kind = AssertionKind::no_leak, .name = "nothing is lost"},
+                           {.kind = AssertionKind::max_wasted_opens}};
+    const auto all = judge(scenario, result);
+    ASSERT_EQ(all.size(), 2);
+    EXPECT_EQ(all[0].assertion, "nothing is lost");
+    EXPECT_EQ(all[1].assertion, "maxWastedOpens");
+}
+
+}  // namespace
+}  // namespace holdfast::sim

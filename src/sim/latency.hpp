@@ -1,0 +1,17 @@
+// Random moments: how long something takes, and when the next thing comes.
+#pragma once
+
+#include <holdfast/base/random.hpp>
+#include <holdfast/sim/scenario.hpp>
+
+namespace holdfast::sim {
+
+[[nodiscard]] Time draw(const Latency& latency, Random& random);
+
+// The gap between two of `rate` independent arrivals a second. Requires: rate > 0.
+[[nodiscard]] Time draw_gap(double rate, Random& random);
+
+// A uniform part of `whole`.
+[[nodiscard]] Time draw_part(Time whole, Random& random);
+
+}  // namespace holdfast::sim

@@ -1,0 +1,49 @@
+#include <holdfast/sim/page.hpp>
+
+#include "chart.hpp"
+#include "fleet_figures.hpp"
+#include <gtest/gtest.h>
+
+namespace holdfast::sim {
+namespace {
+
+std::size_t count(const std::string& text, const std::string& what) {
+    std::size_t found = 0;
+    for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) {
+        ++found;
+    }
+    return found;
+}
+
+TEST(Page, HasAChartForEachQuestionAndMarksTheFaults) {
+    const Scenario scenario = parse_scenario("a<b>.yaml",
+                                             "duration: 1m\n"
+                                             "faults: [{kind: mass_drop, at: 30s}]\n"
+                                             "services: [{name: a, workload: {enabled: true,\n"
+                                             "            arrivals: steady, rate: 50}}]\n")
+                                  .scenario;
+    const std::string page = page_of(scenario, simulate(scenario, 1));
+    EXPECT_EQ(count(page, "<svg "), 6);
+    EXPECT_EQ(count(page, "class=\"fault\""), 4) << "one in each chart over time";
+    EXPECT_EQ(count(page, "a<b>"), 0) << "names are not markup";
+    EXPECT_EQ(count(page, "http"), 0) << "nothing is fetched";
+}
+
+TEST(Page, OfASweepFramesWhatDoesNotHold) {
+    const std::string page = page_of("s",
+                                     {{.title = "fill_s",
+                                       .column_key = "x",
+                                       .row_key = "y",
+                                       .cells = {{"1", "a", 5, true}, {"2", "a", 7, false}}}});
+    EXPECT_EQ(count(page, "class=\"cell\""), 1);
+    EXPECT_EQ(count(page, "class=\"cell fails\""), 1);
+}
+
+TEST(Chart, StepsAreOnesTwosAndFives) {
+    EXPECT_DOUBLE_EQ(nice_step(100, 4), 50);
+    EXPECT_DOUBLE_EQ(nice_step(22'000, 4), 10'000);
+    EXPECT_DOUBLE_EQ(nice_step(0.08, 4), 0.02);
+}
+
+}  // namespace
+}  // namespace holdfast::sim

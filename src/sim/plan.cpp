@@ -1,0 +1,163 @@
+#include <holdfast/sim/plan.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/core.h>
+
+namespace holdfast::sim {
+namespace {
+
+double seconds_of(Time time) {
+    return std::chrono::duration<double>(time).count();
+}
+
+// The older models look for expired connections so often; the machine is woken at the moment.
+constexpr double scan_lag_s = 0.5;
+// With more of the limit spent on replacement, a restart or a loss is not made good in good time.
+constexpr double replacement_share_max = 0.5;
+// Above it a rolling restart, which holds old and new connections, meets the ceiling.
+constexpr double ceiling_share_max = 0.8;
+constexpr double age_margin_s = 300;
+
+struct Facts {
+    double connections = 0;
+    double largest = 0;  // Target of one process.
+    double rate = 0;
+    double burst = 0;
+    double residency = 0;  // The mean over the fleet, by connection.
+    double jitter = 0;
+    double longest_life = 0;
+    double shortest_useful = 0;  // The first death of a first generation.
+    double serial_fill = 0;
+};
+
+Facts facts_of(const Scenario& scenario) {
+    const bool standard = scenario.profile == Profile::standard;
+    Facts facts;
+    facts.rate = scenario.limit_per_second;
+    facts.burst = standard ? scenario.limiter.burst : 0;
+    facts.shortest_useful = 1e18;
+    const double handshake = standard ? seconds_of(scenario.cluster.connect.low) : 0;
+    for (const Service& service : scenario.services) {
+        const double jitter = std::max(0.0, seconds_of(service.life_jitter));
+        const double life = seconds_of(service.life);
+        const double guard = scenario.profile == Profile::compat_s ? 0 : seconds_of(service.guard);
+        const double residency = life + jitter / 2 - guard + (standard ? 0 : scan_lag_s);
+        facts.connections += service.target;
+        facts.largest = std::max<double>(facts.largest, service.target);
+        facts.residency += residency * service.target;
+        facts.jitter += jitter * service.target;
+        facts.longest_life = std::max(facts.longest_life, life + jitter);
+        facts.shortest_useful = std::min(facts.shortest_useful, life - guard);
+        facts.serial_fill = std::max(facts.serial_fill,
+                                     service.target * handshake / std::max(1, service.in_flight));
+    }
+    facts.residency /= facts.connections;
+    facts.jitter /= facts.connections;
+    return facts;
+}
+
+class Plan {
+public:
+    explicit Plan(const Scenario& scenario) : scenario_(scenario), facts_(facts_of(scenario)) {}
+
+    std::vector<PlanLine> lines() {
+        add("connections", facts_.connections, "N = sum of targets", ceiling_trouble());
+        const double fill = fill_and_waves();
+        const double steady = replacement();
+        faults(steady, fill);
+        return std::move(lines_);
+    }
+
+private:
+    void add(const char* name, double value, const char* formula, std::string trouble = {}) {
+        lines_.push_back({name, value, formula, std::move(trouble)});
+    }
+
+    [[nodiscard]] std::string ceiling_trouble() const {
+        const double ceiling = scenario_.cluster.ceiling;
+        if (scenario_.profile != Profile::standard ||
+            facts_.connections <= ceiling_share_max * ceiling) {
+            return {};
+        }
+        return facts_.connections > ceiling
+                   ? fmt::format("the cluster takes {} at most", ceiling)
+                   : fmt::format("above {:.0f} % of the cluster's {} a rolling restart has no room",
+                                 100 * ceiling_share_max,
+                                 ceiling);
+    }
+
+    double fill_and_waves() {
+        const Facts& f = facts_;
+        const double by_rate = std::max(0.0, f.connections - f.burst) / f.rate;
+        const double fill = std::max(by_rate, f.serial_fill);
+        const double allowed = seconds_of(scenario_.converge_within);
+        const bool late = allowed >= 0 && fill > allowed;
+        add("fill_s",
+            fill,
+            "F = max((N - B) / R, target x handshake / in flight)",
+            late ? fmt::format("assertConvergeWithin allows {:g} s", allowed) : "");
+        add("first_wave_peak_per_s",
+            std::min(f.rate, f.connections / std::max({fill, f.jitter, 1e-9})),
+            "N / max(F, jitter), at most R, if the first lives are not spread");
+        add("first_wave_from_s", f.shortest_useful, "life - G after the fill");
+        return fill;
+    }
+
+    double replacement() {
+        const Facts& f = facts_;
+        add("residency_s", f.residency, "life + jitter / 2 - G + scan / 2");
+        const double steady = f.connections / f.residency;
+        std::string trouble;
+        if (steady >= f.rate) {
+            trouble =
+                fmt::format("the limit is {:g} per second: the fleet never stays full", f.rate);
+        } else if (steady > replacement_share_max * f.rate) {
+            trouble = "more than half of the limit goes into replacement";
+        }
+        add("replacements_per_s", steady, "N / residency", std::move(trouble));
+        add("replacement_every_s", f.residency / f.largest, "residency / target, largest process");
+        const double age = seconds_of(scenario_.cluster.age_max);
+        add("longest_life_s",
+            f.longest_life,
+            "life + jitter",
+            scenario_.profile == Profile::standard && f.longest_life + age_margin_s > age
+                ? fmt::format("the server closes at {:g} s; leave {:g} s", age, age_margin_s)
+                : "");
+        return steady;
+    }
+
+    void faults(double steady, double fill) {
+        const Facts& f = facts_;
+        for (const Fault& fault : scenario_.faults) {
+            if (fault.kind == FaultKind::mass_drop) {
+                add("mass_drop_recovery_s",
+                    std::max(0.0, fault.fraction * f.connections - f.burst) / f.rate,
+                    "(fraction x N - B) / R");
+            } else if (fault.kind == FaultKind::rolling_restart) {
+                const double per_second = f.largest * fault.batch / seconds_of(fault.every);
+                add("restart_opens_per_s",
+                    per_second + steady,
+                    "batch x target / every + N / residency",
+                    per_second + steady >= f.rate ? "restarts come faster than the limit refills"
+                                                  : "");
+                add("restart_completion_s",
+                    steady < f.rate ? f.largest / (f.rate - steady) : fill,
+                    "target / (R - N / residency)");
+            }
+        }
+    }
+
+    const Scenario& scenario_;
+    Facts facts_;
+    std::vector<PlanLine> lines_;
+};
+
+}  // namespace
+
+std::vector<PlanLine> plan_of(const Scenario& scenario) {
+    return Plan(scenario).lines();
+}
+
+}  // namespace holdfast::sim

@@ -1,0 +1,307 @@
+#include "scenario_standard.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <holdfast/pool/config.hpp>
+
+namespace holdfast::sim {
+namespace {
+
+constexpr int in_flight_max = 1'000;
+
+template <class Enum>
+struct Word {
+    std::string_view word;
+    Enum value;
+};
+
+constexpr std::array fault_words{
+    Word{"cold_start", FaultKind::cold_start},
+    Word{"rolling_restart", FaultKind::rolling_restart},
+    Word{"mass_drop", FaultKind::mass_drop},
+    Word{"crash", FaultKind::crash},
+    Word{"outage", FaultKind::outage},
+    Word{"rejects", FaultKind::rejects},
+    Word{"slow", FaultKind::slow},
+    Word{"credentials", FaultKind::credentials},
+    Word{"partition", FaultKind::partition},
+    Word{"limit", FaultKind::limit},
+    Word{"scale", FaultKind::scale},
+    Word{"load", FaultKind::load},
+};
+
+constexpr std::array assertion_words{
+    Word{"minOwnedFraction", AssertionKind::min_owned_fraction},
+    Word{"recoverWithin", AssertionKind::recover_within},
+    Word{"maxOpenRateSliding", AssertionKind::max_open_rate_sliding},
+    Word{"maxServerRejects", AssertionKind::max_server_rejects},
+    Word{"maxTotalConnections", AssertionKind::max_total_connections},
+    Word{"maxWait", AssertionKind::max_wait},
+    Word{"maxEmptyRate", AssertionKind::max_empty_rate},
+    Word{"maxDiscardFullFraction", AssertionKind::max_discard_full_fraction},
+    Word{"maxClosuresPerSec", AssertionKind::max_closures_per_sec},
+    Word{"maxWastedOpens", AssertionKind::max_wasted_opens},
+    Word{"noLeak", AssertionKind::no_leak},
+    Word{"steadyOpenRate", AssertionKind::steady_open_rate},
+    Word{"convergeWithin", AssertionKind::converge_within},
+    Word{"zeroEmpty", AssertionKind::zero_empty},
+};
+
+template <class Enum, std::size_t N>
+void read_word(Fields& fields,
+               std::string_view key,
+               const std::array<Word<Enum>, N>& words,
+               Enum& to) {
+    std::string text;
+    fields.read(key, text);
+    if (!fields.has(key)) {
+        return;
+    }
+    const auto found = std::ranges::find(words, text, &Word<Enum>::word);
+    if (found == words.end()) {
+        std::vector<std::string_view> known;
+        for (const Word<Enum>& word : words) {
+            known.push_back(word.word);
+        }
+        fields.refuse(key, fmt::format("choose from {}", fmt::join(known, ", ")));
+    }
+    to = found->value;
+}
+
+template <class Enum, std::size_t N>
+std::string_view word_of(const std::array<Word<Enum>, N>& words, Enum value) noexcept {
+    const auto found = std::ranges::find(words, value, &Word<Enum>::value);
+    return found == words.end() ? "" : found->word;
+}
+
+// A duration, or {uniform: [5ms, 10ms]}, {median: 80ms, p99: 300ms}, {listed: [...]}.
+void read_latency(Fields& fields, std::string_view key, Latency& to) {
+    const Node& node = fields.below(key);
+    if (node.kind == Node::Kind::null) {
+        return;
+    }
+    if (node.kind == Node::Kind::scalar) {
+        to = {};
+        return fields.read(key, to.low);
+    }
+    Fields below(node, fields.path_of(key), fields.rules());
+    if (below.has("median")) {
+        to = {.kind = Latency::Kind::lognormal};
+        below.read("median", to.low);
+        to.high = to.low;
+        below.read("p99", to.high);
+        below.require(to.low > Time{0} && to.high >= to.low, "p99", "give at least the median");
+    } else if (below.has("from")) {
+        to = {.kind = Latency::Kind::uniform};
+        below.read("from", to.low);
+        below.read("to", to.high);
+        below.require(to.high >= to.low, "to", "give at least what stands at from");
+    } else {
+        to = {.kind = Latency::Kind::listed};
+        const Node& list = below.below("listed");
+        below.require(list.kind == Node::Kind::list && !list.items.empty(),
+                      "listed",
+                      "give a duration, median and p99, from and to, or a list");
+        for (const Node& item : list.items) {
+            Node entry{.kind = Node::Kind::map};
+            entry.fields.emplace_back("listed", item);
+            Fields one(entry, fields.path_of(key), fields.rules());
+            one.read("listed", to.listed.emplace_back());
+        }
+    }
+    below.finish();
+}
+
+void read_cluster(Fields fields, Cluster& cluster) {
+    fields.read("rate", cluster.rate);
+    fields.require(cluster.rate > 0, "rate", "give more than 0");
+    fields.read("burst", cluster.burst);
+    fields.require(cluster.burst >= 1, "burst", "give 1 or more");
+    fields.read("ceiling", cluster.ceiling);
+    fields.require(cluster.ceiling >= 1, "ceiling", "give 1 or more");
+    fields.read("maxAge", cluster.age_max);
+    fields.require(cluster.age_max > Time{0}, "maxAge", "give more than 0");
+    read_latency(fields, "connect", cluster.connect);
+    fields.read("failures", cluster.failures);
+    fields.require(cluster.failures >= 0 && cluster.failures < 1, "failures", "give 0 to below 1");
+    fields.finish();
+}
+
+void read_limiter(Fields fields, Limiter& limiter) {
+    constexpr std::array kinds{Word{"none", LimiterKind::none},
+                               Word{"ideal", LimiterKind::ideal},
+                               Word{"local", LimiterKind::local}};
+    read_word(fields, "kind", kinds, limiter.kind);
+    fields.read("burst", limiter.burst);
+    fields.require(limiter.burst >= 1, "burst", "give 1 or more");
+    fields.finish();
+}
+
+Fault read_fault(Fields fields) {
+    constexpr std::array order{Word{"oldest", Which::oldest},
+                               Word{"newest", Which::newest},
+                               Word{"random", Which::random}};
+    Fault fault;
+    fields.require(fields.has("kind"), "kind", "say what befalls the fleet");
+    read_word(fields, "kind", fault_words, fault.kind);
+    fields.read("at", fault.at);
+    fields.read("for", fault.lasts);
+    fields.read("every", fault.every);
+    fields.require(fault.every > Time{0}, "every", "give more than 0");
+    fields.read("down", fault.down);
+    fields.read("batch", fault.batch);
+    fields.require(fault.batch >= 1, "batch", "give 1 or more");
+    fields.read("fraction", fault.fraction);
+    fields.require(
+        fault.fraction > 0 && fault.fraction <= 1, "fraction", "give more than 0, at most 1");
+    fields.read("includeLent", fault.include_lent);
+    read_word(fields, "which", order, fault.which);
+    fields.read("services", fault.services);
+    fields.read("value", fault.value);
+    const bool valued = fault.kind == FaultKind::slow || fault.kind == FaultKind::limit ||
+                        fault.kind == FaultKind::load;
+    fields.require(!valued || fault.value > 0, "value", "give more than 0");
+    fields.require(
+        fault.kind != FaultKind::scale || (fault.value >= 1 && fault.value <= pool::target_max),
+        "value",
+        fmt::format("give 1 to {}", pool::target_max));
+    fields.finish();
+    return fault;
+}
+
+Assertion read_assertion(Fields fields) {
+    Assertion assertion;
+    fields.require(fields.has("kind"), "kind", "say what is asserted");
+    read_word(fields, "kind", assertion_words, assertion.kind);
+    fields.read("name", assertion.name);
+    fields.read("after", assertion.after);
+    fields.read("until", assertion.until);
+    fields.read("value", assertion.value);
+    fields.read("within", assertion.limit);
+    fields.read("window", assertion.window);
+    fields.require(assertion.window > Time{0}, "window", "give more than 0");
+    fields.read("quantile", assertion.quantile);
+    fields.require(assertion.quantile > 0 && assertion.quantile <= 1,
+                   "quantile",
+                   "give more than 0, at most 1");
+    const bool fraction = assertion.kind == AssertionKind::min_owned_fraction ||
+                          assertion.kind == AssertionKind::recover_within;
+    if (fraction && !fields.has("value")) {
+        assertion.value = 1;
+    }
+    fields.finish();
+    return assertion;
+}
+
+// Each entry of a list, in file order.
+template <class Read>
+void read_list(Fields& fields, std::string_view key, Read read) {
+    const Node& list = fields.below(key);
+    fields.require(
+        list.kind == Node::Kind::list || list.kind == Node::Kind::null, key, "expected a list");
+    for (std::size_t i = 0; i < list.items.size(); ++i) {
+        read(Fields(list.items[i], fmt::format("{}[{}]", fields.path_of(key), i), fields.rules()));
+    }
+}
+
+// What the older models assert, in the words of this one. Only the file's own wishes count.
+void take_old_assertions(const Fields& top, Scenario& scenario) {
+    if (scenario.opens_per_second_max >= 0 && top.has("assertMaxConnectsPerSec")) {
+        scenario.assertions.push_back(
+            {.kind = AssertionKind::max_open_rate_sliding,
+             .name = "assertMaxConnectsPerSec",
+             .value = static_cast<double>(scenario.opens_per_second_max)});
+    }
+    if (top.has("assertConvergeWithin")) {
+        scenario.assertions.push_back({.kind = AssertionKind::converge_within,
+                                       .name = "assertConvergeWithin",
+                                       .limit = scenario.converge_within});
+    }
+    if (top.has("assertMaxClosurePerSec")) {
+        scenario.assertions.push_back(
+            {.kind = AssertionKind::max_closures_per_sec,
+             .name = "assertMaxClosurePerSec",
+             .value = static_cast<double>(scenario.closures_per_second_max)});
+    }
+    if (scenario.zero_empty) {
+        scenario.assertions.push_back(
+            {.kind = AssertionKind::zero_empty, .name = "assertZeroEmptyEvents"});
+    }
+}
+
+}  // namespace
+
+std::string_view to_string(FaultKind kind) noexcept {
+    return word_of(fault_words, kind);
+}
+
+std::string_view to_string(AssertionKind kind) noexcept {
+    return word_of(assertion_words, kind);
+}
+
+void read_standard(Fields& top, Scenario& scenario) {
+    constexpr std::array slots{Word{"none", SlotsKind::none}, Word{"share", SlotsKind::share}};
+    read_cluster(Fields(top.below("cluster"), "cluster", top.rules()), scenario.cluster);
+    read_limiter(Fields(top.below("limiter"), "limiter", top.rules()), scenario.limiter);
+    read_word(top, "slots", slots, scenario.slots);
+    take_old_assertions(top, scenario);
+    scenario.assertions.push_back({.kind = AssertionKind::max_total_connections,
+                                   .value = static_cast<double>(scenario.cluster.ceiling)});
+    read_list(
+        top, "faults", [&](Fields one) { scenario.faults.push_back(read_fault(std::move(one))); });
+    read_list(top, "assertions", [&](Fields one) {
+        scenario.assertions.push_back(read_assertion(std::move(one)));
+    });
+}
+
+void read_standard_service(Fields& fields, Service& service) {
+    fields.require(service.target <= pool::target_max,
+                   "targetReady",
+                   fmt::format("give at most {}", pool::target_max));
+    fields.read("inFlight", service.in_flight);
+    fields.require(service.in_flight >= 1 && service.in_flight <= in_flight_max,
+                   "inFlight",
+                   fmt::format("give 1 to {}", in_flight_max));
+    fields.read("overshoot", service.overshoot);
+    fields.require(service.overshoot >= 0 && service.overshoot <= pool::target_max,
+                   "overshoot",
+                   fmt::format("give 0 to {}", pool::target_max));
+    fields.read("spread", service.spread);
+    fields.read("probeEvery", service.probe_every);
+}
+
+void read_standard_work(Fields& fields, Workload& work) {
+    constexpr std::array kinds{Word{"closed", Arrivals::closed},
+                               Word{"poisson", Arrivals::poisson},
+                               Word{"steady", Arrivals::steady},
+                               Word{"bursts", Arrivals::bursts},
+                               Word{"trace", Arrivals::trace}};
+    read_word(fields, "arrivals", kinds, work.arrivals);
+    fields.read("rate", work.rate);
+    const bool rated = work.arrivals == Arrivals::poisson || work.arrivals == Arrivals::steady ||
+                       work.arrivals == Arrivals::bursts;
+    fields.require(!rated || (work.rate >= 1e-3 && work.rate <= 1e6),
+                   "rate",
+                   "say how many come in a second: 0.001 to a million");
+    fields.read("on", work.on);
+    fields.read("off", work.off);
+    fields.require(work.on >= std::chrono::milliseconds{1}, "on", "give 1ms or more");
+    fields.read("retries", work.retries);
+    fields.read("retryAfter", work.retry_after);
+    read_list(fields, "trace", [&](Fields one) {
+        Arrival& arrival = work.trace.emplace_back();
+        one.read("at", arrival.at);
+        one.read("count", arrival.count);
+        one.require(arrival.count >= 1, "count", "give 1 or more");
+        one.require(work.trace.size() < 2 || work.trace[work.trace.size() - 2].at <= arrival.at,
+                    "at",
+                    "list the arrivals in order of time");
+        one.finish();
+    });
+}
+
+}  // namespace holdfast::sim

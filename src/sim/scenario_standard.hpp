@@ -1,0 +1,15 @@
+// The keys of a scenario that only the pool that ships understands.
+#pragma once
+
+#include "fields.hpp"
+
+namespace holdfast::sim {
+
+// cluster, limiter, slots, faults, assertions.
+void read_standard(Fields& top, Scenario& scenario);
+// inFlight, overshoot, spread, probeEvery.
+void read_standard_service(Fields& fields, Service& service);
+// arrivals, rate, on, off, trace, retries, retryAfter.
+void read_standard_work(Fields& fields, Workload& work);
+
+}  // namespace holdfast::sim

@@ -1,0 +1,106 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <holdfast/base/error.hpp>
+#include <holdfast/sim/scenario.hpp>
+#include <holdfast/testing/check.hpp>
+
+namespace holdfast::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+const std::string services = "\nservices:\n  - name: a\n";
+
+Scenario load(const std::string& text) {
+    return parse_scenario("fleet.yaml", text).scenario;
+}
+
+TEST(StandardScenario, HasTheClustersLimitsByDefault) {
+    HOLDFAST_CHECK("poolsim loader.defaults");
+    const Scenario scenario = load(services);
+    EXPECT_EQ(scenario.cluster.rate, 100);
+    EXPECT_EQ(scenario.cluster.burst, 1'000);
+    EXPECT_EQ(scenario.cluster.ceiling, 10'000);
+    EXPECT_EQ(scenario.cluster.age_max, minutes{60});
+    EXPECT_EQ(scenario.cluster.connect.kind, Latency::Kind::lognormal);
+    EXPECT_EQ(scenario.cluster.connect.low, milliseconds{80});
+    EXPECT_EQ(scenario.cluster.connect.high, milliseconds{300});
+    EXPECT_EQ(scenario.limiter.kind, LimiterKind::ideal);
+    EXPECT_EQ(scenario.services[0].in_flight, 8);
+    EXPECT_TRUE(scenario.services[0].spread);
+    ASSERT_EQ(scenario.assertions.size(), 1) << "the ceiling is always asserted";
+    EXPECT_EQ(scenario.assertions[0].kind, AssertionKind::max_total_connections);
+}
+
+TEST(StandardScenario, ReadsWhatItIsGiven) {
+    const Scenario scenario = load(
+        "cluster: {rate: 50, connect: {listed: [1ms, 2ms]}}\n"
+        "limiter: {kind: local, burst: 7}\n"
+        "slots: share\n"
+        "faults: [{kind: crash, at: 3m, down: 5s, services: a}]\n"
+        "assertions: [{kind: maxWait, name: quick, quantile: 0.5, within: 5ms}]" +
+        services + "    workload: {enabled: true, arrivals: trace, trace: [{at: 1s, count: 2}]}\n");
+    EXPECT_EQ(scenario.cluster.connect.listed.size(), 2);
+    EXPECT_EQ(scenario.limiter.kind, LimiterKind::local);
+    EXPECT_EQ(scenario.slots, SlotsKind::share);
+    ASSERT_EQ(scenario.faults.size(), 2);
+    EXPECT_EQ(scenario.faults[1].kind, FaultKind::crash);
+    EXPECT_EQ(scenario.faults[1].at, minutes{3});
+    EXPECT_EQ(scenario.assertions.back().name, "quick");
+    EXPECT_EQ(scenario.assertions.back().limit, milliseconds{5});
+    EXPECT_EQ(scenario.services[0].workload.trace.at(0).at, seconds{1});
+}
+
+TEST(StandardScenario, EachRefusalNamesFileLineAndKey) {
+    HOLDFAST_CHECK("poolsim loader.refusals");
+    const std::vector<std::pair<std::string, std::string>> all{
+        {"cluster: {rate: 0}", "fleet.yaml:1:17: cluster.rate: give more than 0"},
+        {"cluster: {burst: 0}", "cluster.burst: give 1 or more"},
+        {"cluster: {ceiling: 0}", "cluster.ceiling: give 1 or more"},
+        {"cluster: {maxAge: 0s}", "cluster.maxAge: give more than 0"},
+        {"cluster: {failures: 1}", "cluster.failures: give 0 to below 1"},
+        {"cluster: {colour: red}", "cluster.colour: unknown key"},
+        {"cluster: {connect: {median: 5ms, p99: 1ms}}", "cluster.connect.p99: give at least"},
+        {"cluster: {connect: {from: 5ms, to: 1ms}}", "cluster.connect.to: give at least"},
+        {"cluster: {connect: {listed: []}}", "cluster.connect.listed: give a duration"},
+        {"limiter: {kind: best}", "limiter.kind: choose from none, ideal, local"},
+        {"limiter: {burst: 0}", "limiter.burst: give 1 or more"},
+        {"slots: many", "slots: choose from none, share"},
+        {"faults: 3", "faults: expected a list"},
+        {"faults: [{at: 1m}]", "faults[0].kind: say what befalls"},
+        {"faults: [{kind: flood}]", "faults[0].kind: choose from cold_start"},
+        {"faults: [{kind: mass_drop, fraction: 0}]", "faults[0].fraction: give more than 0"},
+        {"faults: [{kind: mass_drop, which: best}]", "faults[0].which: choose from oldest"},
+        {"faults: [{kind: slow}]", "faults[0].value: give more than 0"},
+        {"faults: [{kind: scale}]", "faults[0].value: give 1 to"},
+        {"faults: [{kind: rolling_restart, batch: 0}]", "faults[0].batch: give 1 or more"},
+        {"faults: [{kind: crash, colour: red}]", "faults[0].colour: unknown key"},
+        {"assertions: [{value: 1}]", "assertions[0].kind: say what is asserted"},
+        {"assertions: [{kind: good}]", "assertions[0].kind: choose from minOwnedFraction"},
+        {"assertions: [{kind: maxWait, quantile: 2}]", "assertions[0].quantile: give more"},
+        {"assertions: [{kind: maxEmptyRate, window: 0s}]", "assertions[0].window: give more"},
+        {"defaults: {inFlight: 0}", "services[0].inFlight: give 1 to"},
+        {"defaults: {overshoot: -1}", "services[0].overshoot: give 0 to"},
+        {"defaults: {targetReady: 200000}", "services[0].targetReady: give at most"},
+        {"defaults: {workload: {arrivals: rain}}", "services[0].workload.arrivals: choose from"},
+        {"defaults: {workload: {arrivals: poisson}}", "services[0].workload.rate: say how many"},
+        {"defaults: {workload: {arrivals: trace, trace: [{at: 2s}, {at: 1s}]}}",
+         "services[0].workload.trace[1].at: list the arrivals in order"},
+        {"defaults: {workload: {trace: [{at: 2s, count: 0}]}}", "trace[0].count: give 1 or more"},
+    };
+    for (const auto& [text, message] : all) {
+        try {
+            (void)load(text + services);
+            ADD_FAILURE() << text << " was accepted";
+        } catch (const InvalidArgument& error) {
+            EXPECT_THAT(error.what(), AllOf(HasSubstr("fleet.yaml:"), HasSubstr(message))) << text;
+        }
+    }
+}
+
+}  // namespace
+}  // namespace holdfast::sim
