@@ -70,7 +70,7 @@ TEST_F(FaultsOfMany, ADeadlockIsBrokenAndBothSucceed) {
         const std::jthread ann(raise_both, 1, 2);
         const std::jthread bob(raise_both, 2, 1);
     }
-    EXPECT_EQ(runs, 3);
+    EXPECT_GE(runs, 3);  // More if the loser is back before the winner has looked.
     EXPECT_EQ(db.number("SELECT sum(n) FROM rows"), 4);
 }
 
