@@ -9,6 +9,7 @@ void CommandLine::add_dsql() {
     add_dsql_token(*noun);
     add_dsql_doctor(*noun);
     add_dsql_lint(*noun);
+    add_dsql_leases(*noun);
     add_dsql_local(*noun);
     add_dsql_gateway(*noun);
 }
@@ -45,6 +46,30 @@ void CommandLine::add_dsql_lint(CLI::App& noun) {
                ->required()]
         .takes = Takes::file;
     verb->add_flag("--fix", dsql_lint_.fix, "Rewrite what can be rewritten safely.");
+}
+
+void CommandLine::add_dsql_leases(CLI::App& noun) {
+    CLI::App* leases =
+        add(noun, "leases", "The connections that a fleet shares, as they stand in DynamoDB.");
+    leases->require_subcommand(1);
+    const auto verb = [&](const char* name, const char* help, auto run) {
+        CLI::App* made = add(*leases, name, help, [this, run](const Context& context) {
+            return run(context, dsql_leases_);
+        });
+        made->add_option("--region", dsql_leases_.region, "Where the tables are.");
+        made->add_option(
+            "--leases-table", dsql_leases_.leases_table, "Else the setting dsql.leases.table.");
+        made->add_option(
+            "--profile", dsql_leases_.profile, "Of the AWS files; else as in the SDKs.");
+        return made;
+    };
+    verb("setup", "Make the tables, if they are not there.", &dsql_leases_setup)
+        ->add_option(
+            "--limiter-table", dsql_leases_.limiter_table, "Else the setting dsql.limiter.table.");
+    verb("show", "Who holds which blocks of connections.", &dsql_leases_show)
+        ->add_option("--endpoint", dsql_leases_.endpoint, "The cluster's host name.");
+    verb("reap", "Free the blocks of processes that died.", &dsql_leases_reap)
+        ->add_option("--endpoint", dsql_leases_.endpoint, "The cluster's host name.");
 }
 
 }  // namespace holdfast::app

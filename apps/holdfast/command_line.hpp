@@ -12,6 +12,7 @@
 #include "demo.hpp"
 #include "dsql_doctor.hpp"
 #include "dsql_gateway.hpp"
+#include "dsql_leases.hpp"
 #include "dsql_lint.hpp"
 #include "dsql_local.hpp"
 #include "dsql_token.hpp"
@@ -50,6 +51,7 @@ private:
     void add_lock_runs(CLI::App& noun);
     void add_lock_house(CLI::App& noun);
     void add_dsql();
+    void add_dsql_leases(CLI::App& noun);
     void add_dsql_lint(CLI::App& noun);
     void add_dsql_doctor(CLI::App& noun);
     void add_dsql_token(CLI::App& noun);
@@ -99,6 +101,7 @@ private:
     DemoWorkerRequest demo_worker_;
     FlowRequest flow_;
     LockRequest lock_;
+    DsqlLeasesRequest dsql_leases_;
     DsqlLintRequest dsql_lint_;
     DsqlTokenRequest dsql_token_;
     DsqlGatewayRequest dsql_gateway_;

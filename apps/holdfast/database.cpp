@@ -62,9 +62,13 @@ sql::DatabaseOptions database_options(const Context& context) {
         static_cast<int>(std::min<std::int64_t>(alert, std::numeric_limits<int>::max()));
     options.metrics = &context.metrics;
     options.logger = &context.logger;
-    options.sources["dsql"] = dsql::dsql_source({.application = options.application,
-                                                 .metrics = &context.metrics,
-                                                 .logger = &context.logger});
+    // Settings of a fleet that contradict each other are no concern of other databases.
+    const bool dsql = database_url(context).starts_with("dsql:");
+    options.sources["dsql"] =
+        dsql::dsql_source({.application = options.application,
+                           .fleet = dsql ? dsql::fleet_config(config) : dsql::FleetConfig{},
+                           .metrics = &context.metrics,
+                           .logger = &context.logger});
     return options;
 }
 

@@ -2,6 +2,7 @@
 // and says in one sentence what went wrong.
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <optional>
 #include <variant>
 
@@ -13,6 +14,7 @@
 #include <holdfast/base/config.hpp>
 #include <holdfast/base/exit_code.hpp>
 #include <holdfast/base/settings.hpp>
+#include <holdfast/dsql/fleet.hpp>
 
 namespace holdfast::app {
 namespace {
@@ -23,6 +25,7 @@ Config load_config(const Request& request) {
         file = read_config_file(request.config_file);
     }
     Settings settings = holdfast_settings();
+    std::ranges::copy(dsql::fleet_settings(), std::back_inserter(settings));
     // A command tells its user of its failure itself; lines about the way there would be noise.
     std::ranges::find(settings, "log.level", &Setting::key)->fallback = "error";
     return Config::load(

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <holdfast/testing/check.hpp>
+
 namespace holdfast::dsql {
 namespace {
 
@@ -26,7 +28,15 @@ TEST(Endpoint, AnotherNameSaysNone) {
 }
 
 TEST(Endpoint, IsKnownByOneSpelling) {
-    EXPECT_EQ(normal_endpoint("  ABC.dsql.us-east-1.on.aws:5432\n"), "abc.dsql.us-east-1.on.aws");
+    HOLDFAST_CHECK("connections dist.endpoint");
+    HOLDFAST_CHECK("connections bucket.endpoint");
+    for (const std::string_view spelt : {"abc.dsql.us-east-1.on.aws",
+                                         "ABC.dsql.us-east-1.on.AWS",
+                                         "abc.dsql.us-east-1.on.aws:5432",
+                                         "  abc.dsql.us-east-1.on.aws ",
+                                         "  ABC.dsql.us-east-1.on.aws:5432\n"}) {
+        EXPECT_EQ(normal_endpoint(spelt), "abc.dsql.us-east-1.on.aws") << spelt;
+    }
     EXPECT_EQ(normal_endpoint(" \t"), "");
     EXPECT_EQ(cluster_id_of("abc.dsql.us-east-1.on.aws"), "abc");
     EXPECT_EQ(cluster_id_of("localhost"), "localhost");

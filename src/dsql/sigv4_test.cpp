@@ -30,9 +30,7 @@ TEST(SigV4, HeadersAreSignedAsTheVendorDoes) {
     for (const auto& vector : all) {
         const auto& input = vector.at("input");
         const auto& expected = vector.at("expected");
-        const auto text = [&](const char* field) {
-            return expected.at(field).get<std::string>();
-        };
+        const auto text = [&](const char* field) { return expected.at(field).get<std::string>(); };
         SCOPED_TRACE(vector.at("name").get<std::string>());
         const std::string date =
             amz_date(parse_moment(input.at("signing_time").get<std::string>()));
@@ -53,8 +51,7 @@ TEST(SigV4, HeadersAreSignedAsTheVendorDoes) {
             canonical_request("POST", input.at("path").get<std::string>(), "", headers, body_hash);
         EXPECT_EQ(request.text, text("canonical_request"));
         EXPECT_EQ(request.signed_headers, text("signed_headers"));
-        const Scope scope{
-            .day = date.substr(0, 8),
+        const Scope scope{.day = date.substr(0, 8),
                           .region = input.at("region").get<std::string>(),
                           .service = "dynamodb"};
         EXPECT_EQ(

@@ -5,7 +5,10 @@
 #include <charconv>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <vector>
 
+#include "fleet_part.hpp"
 #include "http_client.hpp"
 #include "sigv4.hpp"
 #include <fmt/ranges.h>
@@ -90,11 +93,22 @@ void check_mode(const std::string& mode) {
     }
 }
 
-// Signs in with a fresh token for each connection.
+// Signs in with a fresh token for each connection, when the fleet allows one.
 class Source final : public sql::ConnectionSource {
 public:
-    Source(Target target, std::shared_ptr<TokenCache> tokens)
-        : target_(std::move(target)), tokens_(std::move(tokens)) {}
+    Source(Target target, std::shared_ptr<TokenCache> tokens, std::shared_ptr<FleetPart> fleet)
+        : target_(std::move(target)), tokens_(std::move(tokens)), fleet_(std::move(fleet)) {
+        if (SlotKeeper* const slots = fleet_->slots()) {
+            holder_ = slots->join(target_.connections, [](int) {});
+        }
+    }
+    ~Source() override {
+        if (SlotKeeper* const slots = fleet_->slots(); slots != nullptr && holder_) {
+            slots->leave(*holder_);
+        }
+    }
+    Source(const Source&) = delete;
+    Source& operator=(const Source&) = delete;
 
     [[nodiscard]] const sql::Dialect& dialect() const noexcept override {
         return sql::dialect_of(sql::Product::dsql);
@@ -102,15 +116,31 @@ public:
 
     [[nodiscard]] sql::ConnectParams prepare(Deadline deadline,
                                              const std::stop_token& stop) override {
-        sql::ConnectParams params = target_.params;
-        params["password"] =
-            tokens_->get(target_.key, deadline.earlier(Deadline::after(token_patience)), stop).text;
-        return params;
+        const auto slot = fleet_->admit(deadline, stop);
+        try {
+            sql::ConnectParams params = target_.params;
+            params["password"] =
+                tokens_->get(target_.key, deadline.earlier(Deadline::after(token_patience)), stop)
+                    .text;
+            const std::lock_guard lock(mutex_);
+            slots_.push_back(slot);
+            return params;
+        } catch (...) {
+            fleet_->gone(slot);
+            throw;
+        }
     }
 
     bool opened(const sql::ConnectParams& params,
                 const sql::DatabaseError* failure) noexcept override {
-        if (failure == nullptr || failure->code() != Code::unauthorized) {
+        if (failure == nullptr) {
+            return false;
+        }
+        closed();
+        if (failure->state() == sql::SqlState{"53400"}) {
+            fleet_->refused();
+        }
+        if (failure->code() != Code::unauthorized) {
             return false;
         }
         // Whatever was wrong with it, the next opening gets another one.
@@ -118,14 +148,31 @@ public:
         return sql::is_login_expired(*failure);
     }
 
-    void closed() noexcept override {}
+    // Slots are worth the same, so it does not matter which of ours is given back.
+    void closed() noexcept override {
+        std::optional<pool::SlotId> slot;
+        {
+            const std::lock_guard lock(mutex_);
+            if (slots_.empty()) {
+                return;
+            }
+            slot = slots_.back();
+            slots_.pop_back();
+        }
+        fleet_->gone(slot);
+    }
 
 private:
     const Target target_;
     const std::shared_ptr<TokenCache> tokens_;
+    const std::shared_ptr<FleetPart> fleet_;
+    std::optional<SlotKeeper::HolderId> holder_;
+    std::mutex mutex_;
+    std::vector<std::optional<pool::SlotId>> slots_;  // One for each connection.
 };
 
-// One token cache for each profile, made when first needed: it has a thread.
+// One token cache for each profile and one part in each fleet, made when first needed: they have
+// threads.
 class Caches {
 public:
     explicit Caches(SourceOptions options) : options_(std::move(options)) {}
@@ -145,6 +192,21 @@ public:
         return cache;
     }
 
+    std::shared_ptr<FleetPart> fleet_of(const Target& target) {
+        const std::lock_guard lock(mutex_);
+        auto part = fleets_[target.key.host].lock();
+        if (!part) {
+            part = std::make_shared<FleetPart>(options_.fleet,
+                                               target.key.host,
+                                               target.key.region,
+                                               provider(target),
+                                               options_.metrics,
+                                               options_.logger);
+            fleets_[target.key.host] = part;
+        }
+        return part;
+    }
+
 private:
     [[nodiscard]] std::shared_ptr<CredentialProvider> provider(const Target& target) const {
         if (options_.credentials) {
@@ -159,6 +221,7 @@ private:
     const SourceOptions options_;
     std::mutex mutex_;
     std::map<std::string, std::weak_ptr<TokenCache>> caches_;
+    std::map<std::string, std::weak_ptr<FleetPart>> fleets_;  // By endpoint.
 };
 
 }  // namespace
@@ -193,6 +256,8 @@ Target parse_target(const sql::Url& url, const std::string& application) {
     check_mode(target.params["sslmode"]);
     target.params["host"] = target.key.host;
     target.params["user"] = target.key.user;
+    const std::string pool = option(url, "pool");
+    std::from_chars(pool.data(), pool.data() + pool.size(), target.connections);
     target.profile = option(url, "profile");
     target.key.region = option(url, "region");
     if (target.key.region.empty()) {
@@ -210,8 +275,10 @@ Target parse_target(const sql::Url& url, const std::string& application) {
 sql::SourceFactory dsql_source(SourceOptions options) {
     return [caches = std::make_shared<Caches>(std::move(options))](const sql::Url& url) {
         Target target = parse_target(url, caches->options().application);
+        target.key.life = caches->options().fleet.token_life;
         auto tokens = caches->of(target);
-        return std::make_unique<Source>(std::move(target), std::move(tokens));
+        auto fleet = caches->fleet_of(target);
+        return std::make_unique<Source>(std::move(target), std::move(tokens), std::move(fleet));
     };
 }
 

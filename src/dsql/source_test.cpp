@@ -3,6 +3,7 @@
 #include "token_cache_story.hpp"
 #include <gmock/gmock.h>
 
+#include <holdfast/pool/pool.hpp>
 #include <holdfast/sql/url.hpp>
 #include <holdfast/testing/check.hpp>
 
@@ -158,6 +159,29 @@ TEST_F(DsqlSource, SourcesOfOneFactoryShareTheirTokens) {
     const auto first = prepare();
     const auto other = open(factory);
     EXPECT_EQ(other->prepare(Deadline::after(30s), {}).at("password"), first.at("password"));
+}
+
+// A permit is asked for first: a token should be as fresh as possible.
+TEST_F(DsqlSource, AnOpeningNeedsAPermitAndWithoutOneNoTokenIsMade) {
+    HOLDFAST_CHECK("connections open.limiter_once");
+    HOLDFAST_CHECK("connections open.limiter_error");
+    HOLDFAST_CHECK("connections open.limiter_deadline");
+    factory =
+        dsql_source({.credentials = provider, .fleet = {.rate = 1, .burst = 2}, .clock = &clock});
+    source = open(factory);
+    (void)prepare();
+    const int asked = provider->asked;
+    const auto other = open(factory, "app");
+    (void)other->prepare(Deadline::after(30s), {});  // One limiter for both.
+    EXPECT_EQ(provider->asked, asked + 1);
+    const auto third = open(factory, "somebody");
+    try {
+        (void)third->prepare(Deadline::after(10ms), {});
+        FAIL() << "two were allowed";
+    } catch (const pool::OpenError& error) {
+        EXPECT_EQ(error.failure(), pool::FailureClass::rate_limited);
+    }
+    EXPECT_EQ(provider->asked, asked + 1) << "nobody asked for a token";
 }
 
 TEST_F(DsqlSource, WithoutCredentialsItSaysWhy) {

@@ -164,9 +164,11 @@ std::string DsqlCluster::outside(std::string_view user) const {
 }
 
 sql::SourceFactory gateway_source() {
+    constexpr int no_limit = 100'000;  // Tests cut connections by the hundred.
     return dsql::dsql_source(
         {.credentials = dsql::fixed_credentials({.access_key_id = gateway_key().access_key_id,
-                                                 .secret_access_key = gateway_key().secret})});
+                                                 .secret_access_key = gateway_key().secret}),
+         .fleet = {.rate = no_limit, .burst = no_limit}});
 }
 
 }  // namespace holdfast::test

@@ -14,6 +14,7 @@
 
 #include <holdfast/base/clock.hpp>
 #include <holdfast/dsql/credentials.hpp>
+#include <holdfast/dsql/fleet.hpp>
 #include <holdfast/dsql/token_cache.hpp>
 #include <holdfast/sql/source.hpp>
 
@@ -28,6 +29,7 @@ struct SourceOptions {
     std::string application = "holdfast";
     // Null: the places where the AWS SDKs look.
     std::shared_ptr<CredentialProvider> credentials{};
+    FleetConfig fleet{};  // How fast connections are opened, and how many.
     const Clock* clock = nullptr;
     Metrics* metrics = nullptr;
     Logger* logger = nullptr;
@@ -38,6 +40,7 @@ struct Target {
     TokenKey key;               // The endpoint, in its one spelling, its region, and the user.
     std::string profile;        // Of the AWS files; empty: as the environment says.
     sql::ConnectParams params;  // For libpq; without the password.
+    int connections = 16;       // At most; a wish, of which the fleet is told.
 };
 
 // Invalid_argument, naming the cure, for a URL that cannot work: no endpoint, a password, an option
@@ -48,7 +51,8 @@ struct Target {
 inline constexpr std::chrono::seconds token_patience{5};
 
 // For DatabaseOptions::sources["dsql"]. All databases that are opened through one factory share
-// their credentials and tokens, which live until the last of them is gone.
+// their credentials and tokens, and those at one endpoint the limiter and the slots of their fleet;
+// all of which live until the last of them is gone.
 [[nodiscard]] sql::SourceFactory dsql_source(SourceOptions options = {});
 
 }  // namespace holdfast::dsql

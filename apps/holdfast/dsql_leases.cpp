@@ -1,0 +1,191 @@
+#include "dsql_leases.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "answer.hpp"
+#include "database.hpp"
+#include "terminal.hpp"
+#include <fmt/core.h>
+
+#include <holdfast/base/error.hpp>
+#include <holdfast/base/exit_code.hpp>
+#include <holdfast/base/units.hpp>
+#include <holdfast/dsql/endpoint.hpp>
+#include <holdfast/dsql/leases.hpp>
+#include <holdfast/dsql/source.hpp>
+#include <holdfast/sql/url.hpp>
+
+namespace holdfast::app {
+namespace {
+
+constexpr std::chrono::seconds patience{90};
+
+const std::string& first_of(const std::string& told, const std::string& configured) {
+    return told.empty() ? configured : told;
+}
+
+// The cluster in question; empty if nobody names one.
+std::string endpoint_of(const Context& context, const DsqlLeasesRequest& request) {
+    const std::string& named = first_of(request.endpoint, context.config.text("dsql.endpoint"));
+    if (!named.empty()) {
+        return dsql::normal_endpoint(named);
+    }
+    const std::string& url = database_url(context);
+    return url.starts_with("dsql:") ? dsql::parse_target(sql::parse_url(url), "holdfast").key.host
+                                    : "";
+}
+
+std::string required_endpoint(const Context& context, const DsqlLeasesRequest& request) {
+    std::string endpoint = endpoint_of(context, request);
+    if (endpoint.empty()) {
+        throw InvalidArgument(
+            "no cluster is named; pass --endpoint HOST, or --db dsql://HOST, or set "
+            "CLUSTER_ENDPOINT");
+    }
+    return endpoint;
+}
+
+std::string required_leases_table(const Context& context, const DsqlLeasesRequest& request) {
+    std::string table = first_of(request.leases_table, context.config.text("dsql.leases.table"));
+    if (table.empty()) {
+        throw InvalidArgument(
+            "no table is named; pass --leases-table NAME or set DSQL_DISTRIBUTED_CONN_LEASE_TABLE");
+    }
+    return table;
+}
+
+std::string region_of(const Context& context, const DsqlLeasesRequest& request) {
+    const std::string& told = first_of(request.region, context.config.text("dsql.region"));
+    if (!told.empty()) {
+        return told;
+    }
+    if (const auto said = dsql::region_of(endpoint_of(context, request))) {
+        return *said;
+    }
+    for (const char* name : {"AWS_REGION", "AWS_DEFAULT_REGION"}) {
+        if (const auto set = dsql::process_variable(name)) {
+            return *set;
+        }
+    }
+    throw InvalidArgument("no region is named; pass --region us-east-1 or set AWS_REGION");
+}
+
+dsql::LeaseAdminOptions admin_options(const Context& context, const DsqlLeasesRequest& request) {
+    const std::string region = region_of(context, request);
+    return {.region = region,
+            .dynamodb_endpoint = context.config.text("dsql.dynamodb_endpoint"),
+            .credentials = std::make_shared<dsql::CredentialChain>(dsql::CredentialOptions{
+                .profile = request.profile, .region = region, .logger = &context.logger})};
+}
+
+std::string ends_in(const dsql::BlockSeen& block) {
+    const auto left =
+        std::chrono::floor<std::chrono::seconds>(block.until - system_clock().wall_now());
+    if (block.state == dsql::BlockSeen::State::free) {
+        return "";
+    }
+    return left.count() >= 0 ? format_duration(left)
+                             : fmt::format("{} ago", format_duration(-left));
+}
+
+Json to_json(const dsql::BlockSeen& block) {
+    return {
+        {"block", block.block},
+        {"state", to_string(block.state)},
+        {"slots", block.slots},
+        {"owner", block.owner},
+        {"service", block.service},
+        {"host", block.host},
+        {"epoch", block.epoch},
+        {"until_ms",
+         std::chrono::floor<std::chrono::milliseconds>(block.until).time_since_epoch().count()}};
+}
+
+}  // namespace
+
+int dsql_leases_setup(const Context& context, const DsqlLeasesRequest& request) {
+    std::vector<std::string> tables;
+    for (const std::string& table :
+         {first_of(request.leases_table, context.config.text("dsql.leases.table")),
+          first_of(request.limiter_table, context.config.text("dsql.limiter.table"))}) {
+        if (!table.empty() && std::find(tables.begin(), tables.end(), table) == tables.end()) {
+            tables.push_back(table);
+        }
+    }
+    if (tables.empty()) {
+        throw InvalidArgument(
+            "no table is named; pass --leases-table NAME and --limiter-table NAME, or set "
+            "DSQL_DISTRIBUTED_CONN_LEASE_TABLE and DSQL_DISTRIBUTED_RATE_LIMITER_TABLE");
+    }
+    dsql::LeaseAdmin admin(admin_options(context, request));
+    Progress progress(context.quiet);
+    Json json{{"tables", Json::array()}};
+    std::string sentence;
+    for (const std::string& table : tables) {
+        progress.show(fmt::format("making {}", table));
+        const dsql::TableMade made = admin.setup(table, Deadline::after(patience), context.stop);
+        json["tables"].push_back({{"table", made.table},
+                                  {"created", made.created},
+                                  {"expiry_enabled", made.expiry_enabled}});
+        sentence += fmt::format("{}{} {}",
+                                sentence.empty() ? "" : "; ",
+                                table,
+                                made.created ? "was made" : "was there");
+    }
+    progress.clear();
+    return say(context, json, sentence);
+}
+
+int dsql_leases_show(const Context& context, const DsqlLeasesRequest& request) {
+    const std::string endpoint = required_endpoint(context, request);
+    dsql::LeaseAdmin admin(admin_options(context, request));
+    const auto blocks = admin.show(
+        required_leases_table(context, request), endpoint, Deadline::after(patience), context.stop);
+    Json json{{"endpoint", endpoint}, {"blocks", Json::array()}};
+    Table table{{{"block", Align::right},
+                 {"state"},
+                 {"slots", Align::right},
+                 {"service"},
+                 {"host"},
+                 {"ends in", Align::right},
+                 {"taken", Align::right}}};
+    for (const dsql::BlockSeen& block : blocks) {
+        json["blocks"].push_back(to_json(block));
+        table.add({std::to_string(block.block),
+                   to_string(block.state),
+                   std::to_string(block.slots),
+                   block.service,
+                   block.host,
+                   ends_in(block),
+                   std::to_string(block.epoch)});
+    }
+    print(context.json ? json.dump() + "\n" : table.text());
+    return exit_done;
+}
+
+int dsql_leases_reap(const Context& context, const DsqlLeasesRequest& request) {
+    const std::string endpoint = required_endpoint(context, request);
+    dsql::LeaseAdmin admin(admin_options(context, request));
+    const auto freed = admin.reap(
+        required_leases_table(context, request), endpoint, Deadline::after(patience), context.stop);
+    std::int64_t slots = 0;
+    std::set<std::string> owners;
+    Json json{{"endpoint", endpoint}, {"freed", Json::array()}};
+    for (const dsql::BlockSeen& block : freed) {
+        json["freed"].push_back(to_json(block));
+        slots += block.slots;
+        owners.insert(block.owner);
+    }
+    context.logger.info("reaper.run", {{"dead_owners", owners.size()}, {"freed", slots}});
+    return say(
+        context,
+        json,
+        fmt::format(
+            "freed {} slots in {} blocks of {} dead owners", slots, freed.size(), owners.size()));
+}
+
+}  // namespace holdfast::app

@@ -1,0 +1,171 @@
+#include <map>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include <holdfast/base/error.hpp>
+#include <holdfast/dsql/fleet.hpp>
+#include <holdfast/testing/check.hpp>
+
+namespace holdfast::dsql {
+namespace {
+
+using namespace std::chrono_literals;
+using holdfast::test::code_of;
+
+class FleetConfigStory : public testing::Test {
+protected:
+    [[nodiscard]] Config load() const {
+        return Config::load(fleet_settings(), {.environment = [this](const std::string& name) {
+                                const auto found = environment.find(name);
+                                return found == environment.end() ? std::nullopt
+                                                                  : std::optional(found->second);
+                            }});
+    }
+    [[nodiscard]] FleetConfig read() const { return fleet_config(load()); }
+    [[nodiscard]] std::string refusal() const {
+        try {
+            (void)read();
+            return "";
+        } catch (const Error& error) {
+            return error.what();
+        }
+    }
+
+    std::map<std::string, std::string> environment;
+};
+
+TEST_F(FleetConfigStory, WithoutAnythingAProcessIsAlone) {
+    HOLDFAST_CHECK("connections lease.env");
+    const FleetConfig usual = read();
+    EXPECT_EQ(usual.rate, 10);
+    EXPECT_EQ(usual.burst, 100);
+    EXPECT_EQ(usual.rate_table, "");
+    EXPECT_EQ(usual.lease_table, "");
+    EXPECT_EQ(usual.permits.algorithm, pool::PermitAlgorithm::reserve);
+    EXPECT_EQ(usual.permits.per_second, 100);
+    EXPECT_EQ(usual.permits.burst, 200);
+    EXPECT_EQ(usual.blocks.size, 25);
+    EXPECT_EQ(usual.blocks.count, 400);
+    EXPECT_EQ(usual.blocks.local_cap, 1000);
+    EXPECT_EQ(usual.token_life, 15min);
+}
+
+TEST_F(FleetConfigStory, NumbersThatAreNoneAreIgnoredAndThoseThatAreNoLimitRefused) {
+    HOLDFAST_CHECK("connections env.int");
+    environment["DSQL_CONNECTION_RATE_LIMIT"] = "";
+    EXPECT_EQ(read().rate, 10);
+    environment["DSQL_CONNECTION_RATE_LIMIT"] = "100";
+    EXPECT_EQ(read().rate, 100);
+    environment["DSQL_CONNECTION_RATE_LIMIT"] = "many";
+    EXPECT_EQ(read().rate, 10);
+    ASSERT_EQ(load().warnings().size(), 1U);
+    EXPECT_NE(load().warnings()[0].find("DSQL_CONNECTION_RATE_LIMIT"), std::string::npos);
+    environment["DSQL_CONFIG_STRICT"] = "true";
+    EXPECT_NE(refusal().find("dsql.strict forbids"), std::string::npos);
+    environment.erase("DSQL_CONFIG_STRICT");
+    for (const char* none : {"0", "-5"}) {
+        environment["DSQL_CONNECTION_RATE_LIMIT"] = none;
+        EXPECT_NE(refusal().find("dsql.rate"), std::string::npos) << none;
+    }
+}
+
+TEST_F(FleetConfigStory, DurationsHaveUnits) {
+    HOLDFAST_CHECK("connections env.duration");
+    environment["DSQL_SLOT_BLOCK_TTL"] = "";
+    EXPECT_EQ(read().blocks.ttl, 3min);
+    environment["DSQL_SLOT_BLOCK_RENEW_INTERVAL"] = "500ms";
+    environment["DSQL_SLOT_BLOCK_TTL"] = "10s";
+    EXPECT_EQ(read().blocks.ttl, 10s);
+    EXPECT_EQ(read().blocks.renew_every, 500ms);
+    environment["DSQL_SLOT_BLOCK_TTL"] = "soon";
+    EXPECT_EQ(read().blocks.ttl, 3min);
+}
+
+TEST_F(FleetConfigStory, TheBucketHasLimitsOfItsOwn) {
+    HOLDFAST_CHECK("connections bucket.flag");
+    HOLDFAST_CHECK("connections bucket.defaults");
+    HOLDFAST_CHECK("connections bucket.overrides");
+    environment["DSQL_DISTRIBUTED_RATE_LIMITER_ENABLED"] = "true";
+    environment["DSQL_DISTRIBUTED_RATE_LIMITER_TABLE"] = "rates";
+    const std::map<std::string, bool> flags{
+        {"", false}, {"true", true}, {"false", false}, {"1", true}, {"0", false}, {"x", false}};
+    for (const auto& [text, on] : flags) {
+        environment["DSQL_TOKEN_BUCKET_ENABLED"] = text;
+        EXPECT_EQ(read().permits.algorithm == pool::PermitAlgorithm::bucket, on) << text;
+    }
+    environment["DSQL_TOKEN_BUCKET_ENABLED"] = "true";
+    EXPECT_EQ(read().permits.per_second, 100);
+    EXPECT_EQ(read().permits.burst, 1000);
+    EXPECT_EQ(read().permits.wait_max, 30s);
+    environment["DSQL_TOKEN_BUCKET_RATE"] = "50";
+    environment["DSQL_TOKEN_BUCKET_CAPACITY"] = "500";
+    environment["DSQL_TOKEN_BUCKET_MAX_WAIT"] = "10s";
+    EXPECT_EQ(read().permits.per_second, 50);
+    EXPECT_EQ(read().permits.burst, 500);
+    EXPECT_EQ(read().permits.wait_max, 10s);
+    for (const char* none : {"DSQL_TOKEN_BUCKET_RATE", "DSQL_TOKEN_BUCKET_CAPACITY"}) {
+        auto before = environment;
+        environment[none] = "0";
+        EXPECT_NE(refusal(), "") << none;
+        environment = before;
+    }
+}
+
+TEST_F(FleetConfigStory, ContradictionsAreRefusedWithTheReason) {
+    const std::map<std::map<std::string, std::string>, std::string> broken{
+        {{{"DSQL_DISTRIBUTED_RATE_LIMITER_ENABLED", "true"}}, "needs dsql.limiter.table"},
+        {{{"DSQL_TOKEN_BUCKET_ENABLED", "true"}}, "needs dsql.limiter.enabled"},
+        {{{"DSQL_DISTRIBUTED_RATE_LIMITER_LIMIT", "0"}}, "dsql.limiter.limit is 0"},
+        {{{"DSQL_RATE_BURST", "-1"}}, "dsql.limiter.burst is -1"},
+        {{{"DSQL_DISTRIBUTED_CONN_LEASE_ENABLED", "true"}}, "needs dsql.leases.table"},
+        {{{"DSQL_DISTRIBUTED_CONN_LIMIT", "0"}}, "dsql.leases.limit is 0"},
+        {{{"DSQL_DISTRIBUTED_CONN_LIMIT", "10"}}, "more than the limit of 10"},
+        {{{"DSQL_SLOT_BLOCK_COUNT", "401"}}, "more than the limit of 10000"},
+        {{{"DSQL_SLOT_BLOCK_TTL", "2m"}}, "three times"},
+        {{{"DSQL_SLOT_BLOCK_RENEW_INTERVAL", "0s"}}, "longer than zero"},
+        {{{"DSQL_FLEET_SIZE_HINT", "0"}}, "dsql.fleet_size is 0"},
+        {{{"DSQL_STAGGERED_STARTUP_MAX_DELAY", "11m"}}, "ten minutes"},
+        {{{"DSQL_TOKEN_DURATION", "10s"}}, "15 seconds to 7 days"}};
+    for (const auto& [variables, reason] : broken) {
+        environment = variables;
+        EXPECT_NE(refusal().find(reason), std::string::npos) << reason << " / " << refusal();
+    }
+}
+
+TEST_F(FleetConfigStory, NoGarbageInAVariableDoesHarm) {
+    Random random(20261116);
+    for (const Setting& setting : fleet_settings()) {
+        for (int i = 0; i < 50; ++i) {
+            std::string garbage;
+            for (std::uint64_t length = random.below(12); length > 0; --length) {
+                garbage += static_cast<char>(1 + random.below(255));
+            }
+            environment = {{setting.environment, garbage}};
+            (void)refusal();  // Refused or ignored, and nothing else.
+        }
+    }
+}
+
+TEST_F(FleetConfigStory, TheFirstConnectionWaitsForARandomTimeIfToldTo) {
+    HOLDFAST_CHECK("connections stagger.random");
+    HOLDFAST_CHECK("connections stagger.off");
+    HOLDFAST_CHECK("connections stagger.max");
+    Random random(1);
+    EXPECT_EQ(startup_delay(read(), random), 0s);
+    environment["DSQL_STAGGERED_STARTUP"] = "true";
+    std::set<std::chrono::nanoseconds> delays;
+    for (int i = 0; i < 10; ++i) {
+        const auto delay = startup_delay(read(), random);
+        EXPECT_LE(delay, 5s);
+        delays.insert(delay);
+    }
+    EXPECT_GT(delays.size(), 1U);
+    environment["DSQL_STAGGERED_STARTUP_MAX_DELAY"] = "100ms";
+    for (int i = 0; i < 10; ++i) {
+        EXPECT_LE(startup_delay(read(), random), 100ms);
+    }
+}
+
+}  // namespace
+}  // namespace holdfast::dsql

@@ -1,0 +1,112 @@
+#include "fleet_part.hpp"
+
+#include <utility>
+
+#include <holdfast/base/error.hpp>
+
+namespace holdfast::dsql {
+namespace {
+
+// Fetching a block of slots takes one round trip, if there is a free one.
+constexpr std::chrono::seconds slot_patience{5};
+
+std::string service_of(const FleetConfig& config) {
+    if (!config.service.empty()) {
+        return config.service;
+    }
+    return process_variable("SERVICES").value_or("holdfast");
+}
+
+LimiterOptions limiter_options(const FleetConfig& config,
+                               std::shared_ptr<PermitStore> store,
+                               Metrics* metrics,
+                               Logger* logger) {
+    return {.local_per_second = static_cast<double>(config.rate),
+            .local_burst = config.burst,
+            .store = std::move(store),
+            .fleet = config.permits,
+            .fleet_size = config.fleet_size,
+            .limits = config.limits,
+            .metrics = metrics,
+            .logger = logger};
+}
+
+std::shared_ptr<PermitStore> permit_store(const FleetConfig& config,
+                                          const std::shared_ptr<DynamoClient>& client,
+                                          const std::string& endpoint) {
+    return config.rate_table.empty()
+               ? nullptr
+               : std::make_shared<PermitStore>(client, config.rate_table, endpoint);
+}
+
+std::shared_ptr<DynamoClient> client_if_needed(const FleetConfig& config,
+                                               const std::string& region,
+                                               std::shared_ptr<CredentialProvider> credentials) {
+    return config.rate_table.empty() && config.lease_table.empty()
+               ? nullptr
+               : fleet_client(config, region, std::move(credentials));
+}
+
+// A fleet with a limiter in common need not spread its starts besides.
+Steady begin_of(const FleetConfig& config) {
+    const bool alone = config.rate_table.empty();
+    const auto now = std::chrono::steady_clock::now();
+    return alone ? now + startup_delay(config, thread_random()) : now;
+}
+
+}  // namespace
+
+std::shared_ptr<DynamoClient> fleet_client(const FleetConfig& config,
+                                           const std::string& region,
+                                           std::shared_ptr<CredentialProvider> credentials) {
+    return std::make_shared<DynamoClient>(
+        DynamoOptions{.region = config.region.empty() ? region : config.region,
+                      .endpoint = config.dynamodb_endpoint,
+                      .credentials = std::move(credentials)});
+}
+
+FleetPart::FleetPart(const FleetConfig& config,
+                     const std::string& endpoint,
+                     const std::string& region,
+                     std::shared_ptr<CredentialProvider> credentials,
+                     Metrics* metrics,
+                     Logger* logger)
+    : begin_(begin_of(config)), limiter_([&] {
+          const auto client = client_if_needed(config, region, std::move(credentials));
+          if (!config.lease_table.empty()) {
+              slots_.emplace(SlotKeeperOptions{.client = client,
+                                               .table = config.lease_table,
+                                               .endpoint = endpoint,
+                                               .member = this_process(service_of(config)),
+                                               .blocks = config.blocks,
+                                               .limits = config.limits,
+                                               .metrics = metrics,
+                                               .logger = logger});
+          }
+          return limiter_options(config, permit_store(config, client, endpoint), metrics, logger);
+      }()) {}
+
+std::optional<pool::SlotId> FleetPart::admit(Deadline deadline, const std::stop_token& stop) {
+    if (!system_clock().sleep_until(std::min(begin_, deadline.when()), stop)) {
+        throw Error(Code::cancelled, Outcome::not_applied, "waiting to begin was cancelled");
+    }
+    std::optional<pool::SlotId> slot;
+    if (slots_) {
+        slot = slots_->acquire(deadline.earlier(Deadline::after(slot_patience)), stop);
+    }
+    try {
+        limiter_.acquire(deadline, stop);
+    } catch (...) {
+        gone(slot);
+        throw;
+    }
+    return slot;
+}
+
+void FleetPart::gone(std::optional<pool::SlotId> slot) {
+    if (slots_ && slot) {
+        slots_->release(*slot);
+    }
+}
+
+}  // namespace holdfast::dsql

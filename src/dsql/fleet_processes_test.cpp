@@ -1,0 +1,229 @@
+// A fleet of processes on one emulator of DynamoDB: what they promise each other holds, though some
+// are killed and the emulator goes away and comes back.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "dynamodb.hpp"
+#include "limiter.hpp"
+#include "slot_keeper.hpp"
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <holdfast/base/random.hpp>
+#include <holdfast/pool/pool.hpp>
+#include <holdfast/testing/check.hpp>
+#include <holdfast/testing/crash.hpp>
+#include <holdfast/testing/dynamodb.hpp>
+#include <holdfast/testing/temp_dir.hpp>
+
+namespace holdfast::dsql {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int processes = 8;
+constexpr const char* table = "fleet";
+constexpr const char* endpoint = "abc.dsql.us-east-1.on.aws";
+
+std::shared_ptr<DynamoClient> client_of(const std::string& url) {
+    return std::make_shared<DynamoClient>(DynamoOptions{
+        .region = "us-east-1",
+        .endpoint = url,
+        .credentials = fixed_credentials(
+            {.access_key_id = "AKIDEXAMPLE", .secret_access_key = "fake", .session_token = {}}),
+        .call_timeout = 1s,
+        .retry_pause = 10ms});
+}
+
+void sleep_for(std::chrono::nanoseconds time) {
+    static_cast<void>(system_clock().sleep_until(std::chrono::steady_clock::now() + time, {}));
+}
+
+class FleetProcesses : public testing::Test {
+protected:
+    void SetUp() override {
+        if (!test::DynamoEmulator::program()) {
+            GTEST_SKIP() << "the emulator of DynamoDB is not there; ./run test fetches it";
+        }
+        emulator = std::make_unique<test::DynamoEmulator>((folder / "tables.db").string());
+        ASSERT_TRUE(client_of(emulator->url())->create_table(table, Deadline::after(20s), {}));
+    }
+
+    test::TempDir folder;
+    std::unique_ptr<test::DynamoEmulator> emulator;
+};
+
+TEST_F(FleetProcesses, NeverGetMorePermitsThanTheLimitPromises) {
+    constexpr int rate = 40;
+    constexpr int burst = 20;
+    const std::string url = emulator->url();
+    const auto run_for = 4s;
+    std::vector<std::unique_ptr<test::Victim>> fleet;
+    for (int i = 0; i < processes; ++i) {
+        fleet.push_back(std::make_unique<test::Victim>([&](test::Witness& witness) {
+            LimiterOptions options{
+                .store = std::make_shared<PermitStore>(client_of(url), table, endpoint),
+                .fleet = {.per_second = rate, .burst = burst},
+                .fleet_size = processes};
+            options.limits.breaker_probe = 100ms;
+            Limiter limiter(options);
+            const Deadline end = Deadline::after(run_for);
+            while (!end.passed()) {
+                limiter.acquire(Deadline::after(20s), {});
+                witness.acknowledged(std::chrono::floor<std::chrono::microseconds>(
+                                         std::chrono::steady_clock::now().time_since_epoch())
+                                         .count());
+            }
+        }));
+    }
+    sleep_for(1500ms);
+    emulator->stop();
+    sleep_for(500ms);
+    emulator->start();
+    std::vector<std::int64_t> grants;
+    for (const auto& member : fleet) {
+        const auto some = member->join(Deadline::after(60s));
+        grants.insert(grants.end(), some.begin(), some.end());
+    }
+    std::sort(grants.begin(), grants.end());
+    EXPECT_GE(grants.size(), rate * 2U);
+    // A machine that is busy reports a permit later than it was usable. While the store was away
+    // everybody had a share of the burst, besides.
+    constexpr std::int64_t late_us = 500'000;
+    constexpr std::int64_t shares = burst + processes;
+    for (std::size_t first = 0; first < grants.size(); ++first) {
+        for (const std::int64_t window_us : {200'000, 1'000'000, 3'000'000}) {
+            const auto last =
+                std::upper_bound(grants.begin(), grants.end(), grants[first] + window_us);
+            const auto count = last - grants.begin() - static_cast<std::ptrdiff_t>(first);
+            ASSERT_LE(count, burst + shares + rate * (window_us + late_us) / 1'000'000);
+        }
+    }
+}
+
+// Memory that all processes see: how many slots each of them holds.
+class Board {
+public:
+    using Counts = std::array<std::atomic<int>, processes>;
+
+    Board()
+        : counts_(static_cast<Counts*>(::mmap(nullptr,
+                                              sizeof(Counts),
+                                              PROT_READ | PROT_WRITE,
+                                              MAP_SHARED | MAP_ANONYMOUS,
+                                              -1,
+                                              0))) {}
+    ~Board() { ::munmap(counts_, sizeof(Counts)); }
+    Board(const Board&) = delete;
+    Board& operator=(const Board&) = delete;
+
+    std::atomic<int>& of(int process) { return (*counts_)[static_cast<std::size_t>(process)]; }
+    [[nodiscard]] int sum() const {
+        return std::accumulate(counts_->begin(), counts_->end(), 0, [](int all, const auto& one) {
+            return all + one.load();
+        });
+    }
+
+private:
+    Counts* counts_;
+};
+
+constexpr int slots_in_all = 20;
+
+SlotKeeperOptions keeper(const std::string& url) {
+    SlotKeeperOptions options{
+        .client = client_of(url),
+        .table = table,
+        .endpoint = endpoint,
+        .member = this_process("worker"),
+        .blocks = {.size = 2, .count = slots_in_all / 2, .ttl = 3s, .renew_every = 300ms}};
+    options.limits.block_safety_min = 500ms;
+    options.limits.steal_after = 1s;
+    options.limits.block_empty_max = 200ms;
+    options.limits.block_short_first = 50ms;
+    options.limits.block_short_most = 200ms;
+    options.limits.store_retry = 100ms;
+    return options;
+}
+
+TEST_F(FleetProcesses, NeverHoldMoreSlotsThanThereAreAndTheDeadGiveTheirsBack) {
+    HOLDFAST_CHECK("connections +slot.crash");
+    const std::string url = emulator->url();
+    Board board;
+    const auto work = [&](int self, std::chrono::nanoseconds run_for, bool keep) {
+        return [&board, self, run_for, keep, url](test::Witness& witness) {
+            SlotKeeper slots(keeper(url));
+            std::atomic<int> shed = 0;
+            const auto holder = slots.join(6, [&](int excess) { shed = excess; });
+            std::vector<pool::SlotId> held;
+            Random random(static_cast<std::uint64_t>(self) + 1);
+            const auto release = [&] {
+                --board.of(self);
+                slots.release(held.back());
+                held.pop_back();
+            };
+            const Deadline end = Deadline::after(run_for);
+            while (!end.passed()) {
+                const auto failure = test::code_of([&] {
+                    if (held.size() < 6) {
+                        held.push_back(slots.acquire(Deadline::after(50ms), {}));
+                        ++board.of(self);
+                        if (board.sum() > slots_in_all) {
+                            throw std::runtime_error("more slots are held than there are");
+                        }
+                        witness.acknowledged(self);
+                    }
+                });
+                const bool full = failure == Code::exhausted || held.size() == 6;
+                while (!held.empty() && !keep &&
+                       (shed.exchange(0) > 0 || (full && random.below(3) != 0))) {
+                    release();
+                }
+                sleep_for(5ms);
+            }
+            while (!held.empty()) {
+                release();
+            }
+            slots.leave(holder);
+        };
+    };
+    // One takes what it can get and is killed; for the others the rest is not enough.
+    auto dead = std::make_unique<test::Victim>(work(0, 60s, true));
+    dead->wait_for(6, Deadline::after(30s));
+    std::vector<std::unique_ptr<test::Victim>> fleet;
+    for (int i = 1; i < processes; ++i) {
+        fleet.push_back(std::make_unique<test::Victim>(work(i, 8s, false)));
+    }
+    sleep_for(500ms);
+    (void)dead->kill_after(6, Deadline::after(10s));
+    const Steady killed = std::chrono::steady_clock::now();
+    board.of(0) = 0;  // Its connections died with it.
+    int most = 0;
+    std::chrono::nanoseconds back{0};
+    while (std::chrono::steady_clock::now() - killed < 6s) {
+        most = std::max(most, board.sum());
+        if (most > slots_in_all - 6 && back == 0ns) {
+            back = std::chrono::steady_clock::now() - killed;
+        }
+        sleep_for(1ms);
+    }
+    for (const auto& member : fleet) {
+        (void)member->join(Deadline::after(60s));  // Throws if one saw too many.
+    }
+    EXPECT_GT(most, slots_in_all - 6) << "what the dead one held came back";
+    EXPECT_LE(back, 3s + 1s + 2s) << "its time to live, the allowance, and a little for the search";
+    int owned = 0;
+    for (int i = 0; i < slots_in_all / 2; ++i) {
+        const auto item =
+            client_of(url)->get(table, block_key(endpoint, i), Deadline::after(9s), {});
+        owned += item && dynamo::text(*item, "owner_id").value_or("").empty() ? 0 : 1;
+    }
+    EXPECT_EQ(owned, 0) << "at the end all is given back";
+}
+
+}  // namespace
+}  // namespace holdfast::dsql

@@ -1,0 +1,257 @@
+// Limiter and slots against the emulator of DynamoDB, in one process.
+#include <algorithm>
+#include <atomic>
+#include <future>
+#include <thread>
+
+#include "dynamo_story.hpp"
+#include "fleet_part.hpp"
+#include "limiter.hpp"
+#include "slot_keeper.hpp"
+#include <gtest/gtest.h>
+
+#include <holdfast/base/log_capture.hpp>
+#include <holdfast/pool/pool.hpp>
+#include <holdfast/testing/check.hpp>
+
+namespace holdfast::dsql {
+namespace {
+
+using namespace std::chrono_literals;
+using pool::PermitAlgorithm;
+using test::DynamoStory;
+
+class FleetStory : public DynamoStory {
+protected:
+    [[nodiscard]] std::shared_ptr<DynamoClient> shared_client() const {
+        return std::make_shared<DynamoClient>(options(faults->url()));
+    }
+
+    [[nodiscard]] LimiterOptions limiter(PermitAlgorithm algorithm) const {
+        return {.store = std::make_shared<PermitStore>(shared_client(), table, endpoint),
+                .fleet = {.algorithm = algorithm, .per_second = 50, .burst = 5},
+                .fleet_size = 5};
+    }
+
+    [[nodiscard]] SlotKeeperOptions keeper(const std::string& service) const {
+        SlotKeeperOptions options{.client = shared_client(),
+                                  .table = table,
+                                  .endpoint = endpoint,
+                                  .member = this_process(service),
+                                  .blocks = {.size = 5, .count = 4}};
+        options.limits.store_retry = 50ms;
+        options.limits.block_short_first = 50ms;
+        options.limits.block_short_most = 100ms;
+        return options;
+    }
+
+    [[nodiscard]] dynamo::Item block(int number) {
+        return client->get(table, block_key(endpoint, number), soon(), {}).value_or(dynamo::Item{});
+    }
+
+    [[nodiscard]] std::vector<dynamo::Item> owned() {
+        std::vector<dynamo::Item> found;
+        for (int i = 0; i < 4; ++i) {
+            const dynamo::Item item = block(i);
+            if (!dynamo::text(item, "owner_id").value_or("").empty()) {
+                found.push_back(item);
+            }
+        }
+        return found;
+    }
+
+    const std::string endpoint = "abc.dsql.us-east-1.on.aws";
+};
+
+TEST_F(FleetStory, EveryAlgorithmGivesPermitsAtItsRate) {
+    for (const auto algorithm : {PermitAlgorithm::bucket, PermitAlgorithm::reserve}) {
+        SCOPED_TRACE(to_string(algorithm));
+        Limiter limit(limiter(algorithm));
+        const Steady began = std::chrono::steady_clock::now();
+        for (int i = 0; i < 5 + 20; ++i) {
+            limit.acquire(soon(), {});
+        }
+        EXPECT_GE(std::chrono::steady_clock::now() - began, 400ms - 20ms);
+        EXPECT_FALSE(limit.degraded());
+    }
+    LimiterOptions settings = limiter(PermitAlgorithm::counter);
+    settings.fleet.per_second = 10;
+    Limiter limit(settings);
+    const Steady began = std::chrono::steady_clock::now();
+    for (int i = 0; i < 21; ++i) {  // In this second, the next, and the one after.
+        limit.acquire(soon(), {});
+    }
+    EXPECT_GE(std::chrono::steady_clock::now() - began, 1s);
+}
+
+TEST_F(FleetStory, ALimiterWithoutItsStoreUsesItsShareAndComesBack) {
+    HOLDFAST_CHECK("connections +dist.breaker");
+    CapturingLogger log;
+    Metrics metrics;
+    LimiterOptions settings = limiter(PermitAlgorithm::reserve);
+    settings.metrics = &metrics;
+    settings.logger = &log;
+    settings.limits.breaker_probe = 50ms;
+    settings.limits.trouble_nap = 1ms;
+    Limiter limit(settings);
+    limit.acquire(soon(), {});
+    faults->next(Fault::failed, 9);  // Three calls, each with two retries.
+    limit.acquire(soon(), {});
+    EXPECT_TRUE(limit.degraded());
+    EXPECT_EQ(metrics.value("dsql_rate_limiter_breaker_open"), 1);
+    EXPECT_EQ(metrics.value("dsql_rate_limiter_acquires_total", {{"mode", "share"}}), 1);
+    while (limit.degraded()) {  // The share is ten a second; a probe closes the breaker.
+        limit.acquire(soon(), {});
+    }
+    EXPECT_EQ(metrics.value("dsql_rate_limiter_breaker_open"), 0);
+}
+
+TEST_F(FleetStory, PermitsThatComeTooLateAreRefusedAndTheWaitCanBeStopped) {
+    LimiterOptions settings = limiter(PermitAlgorithm::reserve);
+    settings.fleet = {.per_second = 1, .burst = 1};
+    Limiter limit(settings);
+    limit.acquire(soon(), {});
+    try {
+        limit.acquire(Deadline::after(100ms), {});
+        FAIL() << "the next permit is a second away";
+    } catch (const pool::OpenError& error) {
+        EXPECT_EQ(error.failure(), pool::FailureClass::rate_limited);
+    }
+    std::stop_source stop;
+    auto waiting = std::async(std::launch::async, [&] {
+        return holdfast::test::code_of([&] { limit.acquire(soon(), stop.get_token()); });
+    });
+    stop.request_stop();
+    EXPECT_EQ(waiting.get(), Code::cancelled);
+}
+
+TEST(Limiter, AloneItHasItsOwnBucketAndSlowsDownWhenTold) {
+    HOLDFAST_CHECK("connections +err.53400");
+    Limiter limit({.local_per_second = 1000, .local_burst = 1});
+    limit.acquire(Deadline::after(10s), {});
+    for (int i = 0; i < 3; ++i) {
+        limit.acquire(Deadline::after(10s), {});
+    }
+    limit.refused();
+    const Steady began = std::chrono::steady_clock::now();
+    for (int i = 0; i < 20; ++i) {
+        limit.acquire(Deadline::after(10s), {});
+    }
+    EXPECT_GE(std::chrono::steady_clock::now() - began, 38ms) << "500 a second from now on";
+}
+
+// --- Slots ---
+
+TEST_F(FleetStory, ProcessesShareTheLimitInBlocks) {
+    HOLDFAST_CHECK("connections slot.key");
+    HOLDFAST_CHECK("connections +slot.race");
+    HOLDFAST_CHECK("connections +slot.shutdown");
+    EXPECT_EQ(block_key("e", 0), "connslots#e#block-0");
+    EXPECT_EQ(block_key("e", 99), "connslots#e#block-99");
+    SlotKeeper ann(keeper("ann"));
+    SlotKeeper bob(keeper("bob"));
+    const auto as_ann = ann.join(10, [](int) {});
+    const auto as_bob = bob.join(10, [](int) {});
+    std::vector<pool::SlotId> anns;
+    std::vector<pool::SlotId> bobs;
+    for (int i = 0; i < 10; ++i) {
+        anns.push_back(ann.acquire(soon(), {}));
+        bobs.push_back(bob.acquire(soon(), {}));
+    }
+    EXPECT_EQ(owned().size(), 4U);
+    EXPECT_EQ(dynamo::text(owned().at(0), "owner_host"), this_process("").host);
+    try {
+        (void)ann.acquire(Deadline::after(100ms), {});
+        FAIL() << "the fleet has no more";
+    } catch (const pool::OpenError& error) {
+        EXPECT_EQ(error.failure(), pool::FailureClass::full);
+        EXPECT_NE(std::string(error.what()).find("all 10"), std::string::npos) << error.what();
+    }
+    for (const pool::SlotId slot : bobs) {
+        bob.release(slot);
+    }
+    bob.leave(as_bob);
+    bob.stop();
+    for (const dynamo::Item& item : owned()) {
+        EXPECT_EQ(dynamo::text(item, "service_name"), "ann") << "what Bob had is free at once";
+    }
+    const pool::SlotId more = ann.acquire(soon(), {});
+    ann.release(more);
+    for (const pool::SlotId slot : anns) {
+        ann.release(slot);
+    }
+    ann.leave(as_ann);
+    ann.stop();
+    EXPECT_TRUE(owned().empty());
+}
+
+TEST_F(FleetStory, WhoLosesABlockIsToldHowManyMustGo) {
+    HOLDFAST_CHECK("connections +slot.lost");
+    SlotKeeperOptions settings = keeper("ann");
+    settings.blocks = {.size = 5, .count = 1, .ttl = 3s, .renew_every = 50ms};
+    settings.limits.block_safety_min = 100ms;
+    std::promise<int> told;
+    std::atomic<bool> once = false;
+    {
+        SlotKeeper ann(settings);
+        const auto as_ann = ann.join(5, [&](int excess) {
+            if (!once.exchange(true)) {
+                told.set_value(excess);
+            }
+        });
+        std::vector<pool::SlotId> slots;
+        for (int i = 0; i < 3; ++i) {
+            slots.push_back(ann.acquire(soon(), {}));
+        }
+        ASSERT_TRUE(client
+                        ->write({.table = table,
+                                 .pk = block_key(endpoint, 0),
+                                 .update = "SET owner_id = :other, ttl_epoch = :far",
+                                 .values = {{":other", "bob"}, {":far", 4'000'000'000}}},
+                                soon(),
+                                {})
+                        .applied);
+        EXPECT_EQ(told.get_future().get(), 3);
+        for (const pool::SlotId slot : slots) {
+            ann.release(slot);
+        }
+        ann.leave(as_ann);
+    }
+    EXPECT_EQ(dynamo::text(block(0), "owner_id"), "bob") << "what is not ours is not given back";
+}
+
+TEST_F(FleetStory, AnOpeningThatGetsNoPermitGivesItsSlotBack) {
+    HOLDFAST_CHECK("connections fill.lease_back_limiter");
+    FleetConfig config{.rate = 1, .burst = 1, .lease_table = table};
+    config.dynamodb_endpoint = faults->url();
+    FleetPart part(
+        config, endpoint, "us-east-1", options(faults->url()).credentials, nullptr, nullptr);
+    const auto first = part.admit(soon(), {});
+    ASSERT_TRUE(first);
+    EXPECT_EQ(holdfast::test::code_of([&] { (void)part.admit(Deadline::after(50ms), {}); }),
+              Code::unavailable);
+    EXPECT_EQ(part.slots()->view().used, 1);
+    part.gone(first);
+    EXPECT_EQ(part.slots()->view().used, 0);
+}
+
+TEST_F(FleetStory, WithoutTheStoreTheLocalCapIsInForce) {
+    SlotKeeperOptions settings = keeper("ann");
+    settings.blocks.local_cap = 2;
+    faults->next(Fault::failed, 6);
+    SlotKeeper ann(settings);
+    const auto as_ann = ann.join(3, [](int) {});
+    std::vector<pool::SlotId> slots;
+    for (int i = 0; i < 3; ++i) {
+        slots.push_back(ann.acquire(soon(), {}));  // The third one waits for the store.
+    }
+    EXPECT_FALSE(ann.view().degraded);
+    EXPECT_EQ(ann.view().capacity, 5);
+    for (const pool::SlotId slot : slots) {
+        ann.release(slot);
+    }
+    ann.leave(as_ann);
+}
+
+}  // namespace
+}  // namespace holdfast::dsql

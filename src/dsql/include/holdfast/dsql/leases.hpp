@@ -1,0 +1,83 @@
+// The tables of a fleet in DynamoDB, for those who look after them: make, look, clean up.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include <holdfast/base/clock.hpp>
+#include <holdfast/dsql/credentials.hpp>
+#include <holdfast/pool/fleet_limits.hpp>
+
+namespace holdfast::dsql {
+
+class DynamoClient;
+
+struct LeaseAdminOptions {
+    std::string region{};
+    std::string dynamodb_endpoint{};  // For tests; empty: the region's.
+    std::shared_ptr<CredentialProvider> credentials{};
+    pool::FleetLimits limits{};
+    std::chrono::milliseconds poll_every{2000};  // While a table is being made.
+};
+
+struct TableMade {
+    std::string table;
+    bool created = false;         // Else it was there.
+    bool expiry_enabled = false;  // Else it was on.
+};
+
+// One block of slots as it stands in the table.
+struct BlockSeen {
+    enum class State { held, free, dead };  // Dead: its owner has not renewed it in time.
+    int block = 0;
+    State state = State::free;
+    std::string owner{};
+    std::string service{};
+    std::string host{};
+    std::int64_t slots = 0;
+    std::int64_t epoch = 0;  // How often it was taken.
+    Wall until{};
+};
+[[nodiscard]] const char* to_string(BlockSeen::State state) noexcept;
+
+// Each call throws what DynamoDB's client throws: unavailable, unauthorized, not_found.
+class LeaseAdmin {
+public:
+    explicit LeaseAdmin(const LeaseAdminOptions& options);
+    ~LeaseAdmin();
+    LeaseAdmin(const LeaseAdmin&) = delete;
+    LeaseAdmin& operator=(const LeaseAdmin&) = delete;
+
+    // Makes the table if it is not there, waits for it, and lets it forget old items. May be
+    // repeated, and by several at once.
+    [[nodiscard]] TableMade setup(const std::string& table,
+                                  Deadline deadline,
+                                  const std::stop_token& stop);
+
+    // In order of their numbers; at most blocks_max.
+    static constexpr std::size_t blocks_max = 10'000;
+    [[nodiscard]] std::vector<BlockSeen> show(const std::string& table,
+                                              const std::string& endpoint,
+                                              Deadline deadline,
+                                              const std::stop_token& stop);
+
+    // Frees the blocks of dead owners, which others would take only when they need them. Those that
+    // were freed.
+    [[nodiscard]] std::vector<BlockSeen> reap(const std::string& table,
+                                              const std::string& endpoint,
+                                              Deadline deadline,
+                                              const std::stop_token& stop);
+
+private:
+    void enable_expiry(const std::string& table, Deadline deadline, const std::stop_token& stop);
+    void sleep(Deadline deadline, const std::stop_token& stop) const;
+
+    const LeaseAdminOptions options_;
+    const std::unique_ptr<DynamoClient> client_;
+};
+
+}  // namespace holdfast::dsql

@@ -1,0 +1,304 @@
+#include "slot_keeper.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include <holdfast/base/error.hpp>
+#include <holdfast/base/random.hpp>
+#include <holdfast/pool/pool.hpp>
+
+namespace holdfast::dsql {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr std::chrono::minutes nap_max{1};
+
+}  // namespace
+
+struct SlotKeeper::Meters {
+    Meters(Metrics* metrics, const std::string& service) {
+        if (metrics == nullptr) {
+            return;
+        }
+        const std::pair<std::string_view, std::string_view> who{"service", service};
+        owned = metrics->gauge("dsql_slot_blocks_owned", "Blocks of slots that are ours", {who});
+        used = metrics->gauge("dsql_slot_blocks_slots_used", "Slots with a connection", {who});
+        capacity =
+            metrics->gauge("dsql_slot_blocks_capacity", "Connections that may exist now", {who});
+        degraded = metrics->gauge("dsql_conn_lease_degraded",
+                                  "1 while the store is away and the local cap is in force",
+                                  {who});
+        lost = metrics->counter(
+            "dsql_slot_blocks_lost_total", "Blocks that were ours and are not any more", {who});
+        denied = metrics->counter(
+            "dsql_slot_acquire_denied_total", "Openings that found no slot in time", {who});
+        renew_failures = metrics->counter(
+            "dsql_slot_renew_failures_total", "Renewals that were refused or not answered", {who});
+        renew_seconds = metrics->histogram(
+            "dsql_slot_renew_seconds", "How long a renewal took", latency_bounds(), {who});
+    }
+
+    Gauge owned, used, capacity, degraded;
+    Counter lost, denied, renew_failures;
+    Histogram renew_seconds;
+};
+
+SlotKeeper::SlotKeeper(SlotKeeperOptions options)
+    : options_(std::move(options)),
+      logger_(options_.logger == nullptr ? null_logger() : *options_.logger),
+      meters_(std::make_unique<Meters>(options_.metrics, options_.member.service)),
+      store_(options_.client,
+             options_.table,
+             options_.endpoint,
+             options_.member,
+             options_.blocks,
+             options_.limits),
+      blocks_(options_.blocks, options_.limits, secure_seed()),
+      thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+SlotKeeper::~SlotKeeper() {
+    stop();
+}
+
+SlotKeeper::HolderId SlotKeeper::join(int target, Shed shed) {
+    const std::lock_guard lock(mutex_);
+    const HolderId holder{++births_};
+    holders_[holder] = {.target = target, .shed = std::move(shed)};
+    wants_changed_ = true;
+    wake();
+    return holder;
+}
+
+void SlotKeeper::leave(HolderId holder) {
+    const std::lock_guard no_shedding(shedding_);
+    const std::lock_guard lock(mutex_);
+    holders_.erase(holder);
+    wants_changed_ = true;
+    wake();
+}
+
+pool::SlotId SlotKeeper::acquire(Deadline deadline, const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    while (!stopped_) {
+        if (const auto slot = blocks_.acquire(steady_clock::now())) {
+            publish();
+            wake();  // Perhaps it is time for another block.
+            return *slot;
+        }
+        wake();
+        const bool in_time = changed_.wait_until(lock, stop, deadline.when(), [this] {
+            return stopped_ || blocks_.used() < blocks_.capacity(steady_clock::now());
+        });
+        if (stop.stop_requested()) {
+            throw Error(Code::cancelled, Outcome::not_applied, "waiting for a slot was cancelled");
+        }
+        if (!in_time) {
+            break;
+        }
+    }
+    const int capacity = blocks_.capacity(steady_clock::now());
+    lock.unlock();
+    meters_->denied.add();
+    logger_.warn("lease.denied",
+                 {{"reason", capacity == 0 ? "none_owned" : "full"}, {"capacity", capacity}});
+    throw pool::OpenError(
+        pool::FailureClass::full,
+        Code::exhausted,
+        capacity == 0
+            ? "no block of connection slots could be acquired; look at `holdfast dsql leases show`"
+            : fmt::format("all {} connection slots of this process are used, and the fleet has no "
+                          "more; look at `holdfast dsql leases show`",
+                          capacity));
+}
+
+void SlotKeeper::release(pool::SlotId slot) {
+    const std::lock_guard lock(mutex_);
+    blocks_.release(steady_clock::now(), slot);
+    publish();
+    wake();
+    changed_.notify_all();
+}
+
+SlotKeeper::View SlotKeeper::view() const {
+    const std::lock_guard lock(mutex_);
+    const Steady now = steady_clock::now();
+    return {.capacity = blocks_.capacity(now),
+            .used = blocks_.used(),
+            .blocks = blocks_.blocks_owned(now),
+            .degraded = blocks_.degraded()};
+}
+
+void SlotKeeper::stop() {
+    {
+        const std::lock_guard lock(mutex_);
+        if (std::exchange(stopped_, true)) {
+            return;
+        }
+        changed_.notify_all();
+    }
+    calls_.request_stop();
+    thread_.request_stop();
+    thread_.join();
+}
+
+void SlotKeeper::run(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    while (!stop.stop_requested()) {
+        poked_ = false;
+        if (std::exchange(wants_changed_, false)) {
+            int wanted = 0;
+            for (const auto& [id, holder] : holders_) {
+                wanted += holder.target;
+            }
+            step(lock, pool::WantSlots{wanted});
+        } else {
+            step(lock, pool::SlotsTick{});
+        }
+        publish();
+        changed_.notify_all();
+        shed(lock);
+        const Steady until = std::min(blocks_.next_wake(), steady_clock::now() + nap_max);
+        changed_.wait_until(lock, stop, until, [this] { return poked_; });
+    }
+    if (blocks_.used() > 0) {
+        logger_.warn("slots.abandoned", {{"used", blocks_.used()}});
+        return;
+    }
+    pool::SlotActions last;
+    blocks_.step(steady_clock::now(), pool::StopSlots{}, last);
+    lock.unlock();
+    const Deadline deadline = Deadline::after(options_.limits.release_wait);
+    for (const pool::SlotAction& action : last) {
+        if (const auto* back = std::get_if<pool::GiveBlockBack>(&action)) {
+            try {
+                store_.give_back(back->block, deadline, {});
+                logger_.info("slots.released", {{"block", back->block}});
+            } catch (const Error& error) {
+                logger_.warn("lease.release_failed",
+                             {{"block", back->block}, {"error", error.what()}});
+            }
+        }
+    }
+}
+
+// One event and all that follows from it. The lock is not held while the store is asked.
+void SlotKeeper::step(std::unique_lock<std::mutex>& lock, const pool::SlotEvent& event) {
+    pool::SlotActions actions;
+    blocks_.step(steady_clock::now(), event, actions);
+    std::deque<pool::SlotAction> queue(actions.begin(), actions.end());
+    while (!queue.empty()) {
+        const pool::SlotAction action = queue.front();
+        queue.pop_front();
+        lock.unlock();
+        report(action);
+        const pool::SlotEvent answer = carry_out(action);
+        lock.lock();
+        actions.clear();
+        blocks_.step(steady_clock::now(), answer, actions);
+        queue.insert(queue.end(), actions.begin(), actions.end());
+        publish();
+        changed_.notify_all();
+    }
+}
+
+pool::SlotEvent SlotKeeper::carry_out(const pool::SlotAction& action) {
+    const Deadline deadline = Deadline::after(options_.call_patience);
+    const std::stop_token stop = calls_.get_token();
+    if (const auto* take = std::get_if<pool::TakeBlock>(&action)) {
+        try {
+            const pool::SlotEvent answer = store_.take(take->block, deadline, stop);
+            if (std::holds_alternative<pool::BlockTaken>(answer)) {
+                logger_.info("slots.acquired", {{"block", take->block}});
+            }
+            return answer;
+        } catch (const Error& error) {
+            logger_.warn("slots.unanswered", {{"block", take->block}, {"error", error.what()}});
+            return pool::BlockUnanswered{take->block};
+        }
+    }
+    if (const auto* renew = std::get_if<pool::RenewBlock>(&action)) {
+        const Steady began = steady_clock::now();
+        try {
+            const pool::SlotEvent answer = store_.renew(renew->block, deadline, stop);
+            meters_->renew_seconds.observe(
+                std::chrono::duration<double>(steady_clock::now() - began).count());
+            if (std::holds_alternative<pool::BlockRefused>(answer)) {
+                meters_->renew_failures.add();
+            }
+            return answer;
+        } catch (const Error& error) {
+            meters_->renew_failures.add();
+            logger_.warn("slots.unanswered", {{"block", renew->block}, {"error", error.what()}});
+            return pool::BlockUnanswered{renew->block};
+        }
+    }
+    if (const auto* back = std::get_if<pool::GiveBlockBack>(&action)) {
+        try {
+            store_.give_back(back->block, deadline, stop);
+            logger_.info("slots.released", {{"block", back->block}});
+        } catch (const Error& error) {
+            logger_.warn("lease.release_failed", {{"block", back->block}, {"error", error.what()}});
+        }
+    }
+    return pool::SlotsTick{};
+}
+
+void SlotKeeper::report(const pool::SlotAction& action) {
+    if (const auto* lost = std::get_if<pool::BlockLost>(&action)) {
+        meters_->lost.add();
+        logger_.error("slots.lost", {{"block", lost->block}, {"why", to_string(lost->why)}});
+    } else if (const auto* odd = std::get_if<pool::BlockMismatch>(&action)) {
+        logger_.error(
+            "slots.mismatch",
+            {{"block", odd->block}, {"slots", odd->slots}, {"expected", options_.blocks.size}});
+    } else if (std::holds_alternative<pool::SlotsShort>(action)) {
+        logger_.warn("slots.short", {{"blocks", options_.blocks.count}});
+    }
+}
+
+// Each holder is told its share of what must go, by what it wants.
+void SlotKeeper::shed(std::unique_lock<std::mutex>& lock) {
+    if (blocks_.excess(steady_clock::now()) == 0) {
+        return;
+    }
+    lock.unlock();
+    const std::lock_guard telling(shedding_);
+    std::vector<std::pair<Shed, int>> told;
+    lock.lock();
+    const int excess = blocks_.excess(steady_clock::now());
+    int all = 0;
+    for (const auto& [id, holder] : holders_) {
+        all += holder.target;
+    }
+    for (const auto& [id, holder] : holders_) {
+        const int part = (excess * holder.target + all - 1) / std::max(all, 1);
+        if (part > 0) {
+            told.emplace_back(holder.shed, part);
+        }
+    }
+    lock.unlock();
+    for (const auto& [shed_some, part] : told) {
+        shed_some(part);
+    }
+    lock.lock();
+}
+
+void SlotKeeper::publish() {
+    const Steady now = steady_clock::now();
+    meters_->owned.set(blocks_.blocks_owned(now));
+    meters_->used.set(blocks_.used());
+    meters_->capacity.set(blocks_.capacity(now));
+    meters_->degraded.set(blocks_.degraded() ? 1 : 0);
+}
+
+void SlotKeeper::wake() noexcept {
+    poked_ = true;
+    changed_.notify_all();
+}
+
+}  // namespace holdfast::dsql

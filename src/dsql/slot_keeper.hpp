@@ -1,0 +1,106 @@
+// The slots of one process at one endpoint: a thread that takes, renews and gives back blocks.
+//
+// Whoever opens a connection acquires a slot first; that is a matter of memory, unless a block has
+// to be fetched. When blocks are lost, those who hold connections are told how many must go.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+#include "fleet_store.hpp"
+
+#include <holdfast/base/clock.hpp>
+#include <holdfast/base/log.hpp>
+#include <holdfast/base/metrics.hpp>
+#include <holdfast/pool/slot_blocks.hpp>
+
+namespace holdfast::dsql {
+
+struct SlotKeeperOptions {
+    std::shared_ptr<DynamoClient> client{};
+    std::string table{};
+    std::string endpoint{};
+    FleetMember member{};
+    pool::SlotBlocksConfig blocks{};
+    pool::FleetLimits limits{};
+    std::chrono::nanoseconds call_patience = std::chrono::seconds{5};
+    Metrics* metrics = nullptr;
+    Logger* logger = nullptr;
+};
+
+// Safe to share between threads.
+class SlotKeeper {
+public:
+    // So many connections must go.
+    using Shed = std::function<void(int excess)>;
+    enum class HolderId : std::uint64_t {};
+
+    // Invalid_argument for settings that cannot work.
+    explicit SlotKeeper(SlotKeeperOptions options);
+    ~SlotKeeper();  // As stop(), with the patience of the limits.
+    SlotKeeper(const SlotKeeper&) = delete;
+    SlotKeeper& operator=(const SlotKeeper&) = delete;
+
+    // Somebody who wants to hold up to `target` slots; `shed` is called from the keeper's thread.
+    [[nodiscard]] HolderId join(int target, Shed shed);
+    // Afterwards `shed` is not called any more.
+    void leave(HolderId holder);
+
+    // Waits for a block if need be. Throws pool::OpenError (full) if there is none by the deadline,
+    // cancelled if the token fires.
+    [[nodiscard]] pool::SlotId acquire(Deadline deadline, const std::stop_token& stop);
+    void release(pool::SlotId slot);
+
+    struct View {
+        int capacity = 0;
+        int used = 0;
+        int blocks = 0;
+        bool degraded = false;
+    };
+    [[nodiscard]] View view() const;
+
+    // Gives all blocks back, if all slots were released; else they run out by themselves. May be
+    // repeated.
+    void stop();
+
+private:
+    struct Meters;
+    struct Holder {
+        int target = 0;
+        Shed shed;
+    };
+
+    void run(const std::stop_token& stop);
+    void step(std::unique_lock<std::mutex>& lock, const pool::SlotEvent& event);
+    [[nodiscard]] pool::SlotEvent carry_out(const pool::SlotAction& action);
+    void report(const pool::SlotAction& action);
+    void shed(std::unique_lock<std::mutex>& lock);
+    void publish();
+    void wake() noexcept;
+
+    const SlotKeeperOptions options_;
+    Logger& logger_;
+    const std::unique_ptr<Meters> meters_;
+    BlockStore store_;
+    std::stop_source calls_;  // Ends those under way.
+
+    mutable std::mutex mutex_;
+    std::condition_variable_any changed_;
+    pool::SlotBlocks blocks_;
+    std::map<HolderId, Holder> holders_;
+    std::uint64_t births_ = 0;
+    bool poked_ = false;
+    bool wants_changed_ = false;
+    bool stopped_ = false;
+    std::mutex shedding_;  // Held while holders are told; before mutex_.
+    std::jthread thread_;  // Last: it uses all of the above.
+};
+
+}  // namespace holdfast::dsql

@@ -1,0 +1,160 @@
+"""holdfast dsql leases, and the settings of a fleet, against the emulator of DynamoDB that npm brings."""
+
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import time
+import unittest
+import urllib.request
+
+import binary
+from binary import DONE, REFUSED, UNAVAILABLE, USAGE
+
+SKIPPED = 77  # For ctest, which then says so in its summary.
+EMULATOR = pathlib.Path(os.environ["HOLDFAST_NODE_MODULES"]) / "@dynoxide/linux-x64/dynoxide"
+ENDPOINT = "4zabc7defghij2klmnopqrst5u.dsql.us-east-1.on.aws"
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Leases(binary.CommandTest):
+    @classmethod
+    def setUpClass(cls):
+        port = free_port()
+        cls.url = f"http://127.0.0.1:{port}"
+        cls.emulator = subprocess.Popen(
+            [EMULATOR, "--port", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        cls.addClassCleanup(cls.stop)
+        end = time.monotonic() + binary.SECONDS_MAX
+        while not cls.answers(port):
+            if time.monotonic() > end:
+                raise TimeoutError("the emulator does not answer")
+            time.sleep(0.01)
+
+    @staticmethod
+    def answers(port):
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    @classmethod
+    def stop(cls):
+        cls.emulator.kill()
+        cls.emulator.wait()
+
+    def leases(self, *arguments, env=None):
+        return self.run_it(
+            "dsql",
+            "leases",
+            *arguments,
+            env={
+                "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE",
+                "AWS_SECRET_ACCESS_KEY": "s3cret",
+                "DSQL_DYNAMODB_ENDPOINT": self.url,
+                **(env or {}),
+            },
+        )
+
+    def put(self, table, **item):
+        body = {
+            "TableName": table,
+            "Item": {k: {"N": str(v)} if isinstance(v, int) else {"S": v} for k, v in item.items()},
+        }
+        request = urllib.request.Request(
+            self.url,
+            json.dumps(body).encode(),
+            {
+                "X-Amz-Target": "DynamoDB_20120810.PutItem",
+                "Content-Type": "application/x-amz-json-1.0",
+                "Authorization": "AWS4-HMAC-SHA256 Credential=a/20260101/us-east-1/dynamodb/aws4_request, "
+                "SignedHeaders=host, Signature=00",
+                "X-Amz-Date": "20260101T000000Z",
+            },
+        )
+        urllib.request.urlopen(request).close()
+
+    def test_tables_are_made_once(self):
+        region = ("--region", "us-east-1")
+        both = ("--leases-table", "made-leases", "--limiter-table", "made-rates")
+        first = self.leases("setup", *both, *region, "--json")
+        self.assertEqual(first.code, DONE, first)
+        self.assertEqual(
+            json.loads(first.out)["tables"],
+            [
+                {"table": "made-leases", "created": True, "expiry_enabled": True},
+                {"table": "made-rates", "created": True, "expiry_enabled": True},
+            ],
+        )
+        again = self.leases("setup", *both, *region)
+        self.assertEqual(again.out, "made-leases was there; made-rates was there\n", again)
+
+    def test_dead_owners_are_shown_and_reaped(self):
+        env = {"DSQL_DISTRIBUTED_CONN_LEASE_TABLE": "leases", "CLUSTER_ENDPOINT": ENDPOINT.upper()}
+        self.assertEqual(self.leases("setup", env=env).code, DONE)
+        now = int(time.time())
+        for block, owner, until in ((0, "ann", now + 100), (1, "bob", now - 100), (2, "", 0)):
+            key = f"connslots#{ENDPOINT}#block-{block}"
+            self.put("leases", pk=key, owner_id=owner, ttl_epoch=until, slots=25, epoch=3)
+        shown = self.leases("show", "--json", env=env)
+        self.assertEqual(
+            [(block["block"], block["state"]) for block in json.loads(shown.out)["blocks"]],
+            [(0, "held"), (1, "dead"), (2, "free")],
+            shown,
+        )
+        self.assertRegex(self.leases("show", env=env).out, r"(?m)^ *1 +dead +25 .* ago +3$")
+        self.assertEqual(
+            self.leases("reap", env=env).out, "freed 25 slots in 1 blocks of 1 dead owners\n"
+        )
+        self.assertEqual(json.loads(self.leases("reap", "--json", env=env).out)["freed"], [])
+
+    def test_what_is_missing_is_named(self):
+        self.assert_fails(self.leases("show", "--region", "us-east-1"), USAGE, "--endpoint")
+        self.assert_fails(
+            self.leases("show", "--endpoint", ENDPOINT), USAGE, "DSQL_DISTRIBUTED_CONN_LEASE_TABLE"
+        )
+        self.assert_fails(
+            self.leases("show", "--endpoint", ENDPOINT, "--leases-table", "none"),
+            REFUSED,
+            "holdfast dsql leases setup",
+        )
+        self.assert_fails(
+            self.leases(
+                "show",
+                *("--endpoint", ENDPOINT, "--leases-table", "leases"),
+                env={"DSQL_DYNAMODB_ENDPOINT": f"http://127.0.0.1:{free_port()}"},
+            ),
+            UNAVAILABLE,
+            "cannot be reached",
+        )
+
+    def test_the_settings_are_shown_with_their_source(self):
+        shown = self.run_it(
+            *("config", "show", "--json"),
+            env={"DSQL_CONNECTION_RATE_LIMIT": "7", "DSQL_SLOT_BLOCK_SIZE": "many"},
+        )
+        settings = {entry["key"]: entry for entry in json.loads(shown.out)["settings"]}
+        self.assertEqual(settings["dsql.rate"]["value"], "7")
+        self.assertEqual(settings["dsql.rate"]["source"], "environment DSQL_CONNECTION_RATE_LIMIT")
+        self.assertEqual(settings["dsql.leases.block_size"]["value"], "25")
+        self.assertIn("DSQL_SLOT_BLOCK_SIZE", shown.err)
+
+    def test_contradictions_are_refused_before_anything_is_opened(self):
+        done = self.run_it(
+            *("lock", "list", "--db", f"dsql://{ENDPOINT}"),
+            env={"DSQL_DISTRIBUTED_CONN_LEASE_ENABLED": "true"},
+        )
+        self.assert_fails(done, USAGE, "dsql.leases.table")
+
+
+if __name__ == "__main__":
+    if not EMULATOR.exists():
+        print(f"skipped: npm has not brought {EMULATOR}; ./run test tries to")
+        sys.exit(SKIPPED)
+    unittest.main()
