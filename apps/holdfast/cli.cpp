@@ -65,6 +65,7 @@ CommandLine::CommandLine() {
     add_flow();
     add_lock();
     add_dsql();
+    add_poolsim();
     add_schema();
     add_bench();
     add_config();
@@ -208,7 +209,9 @@ std::variant<Request, Answer> CommandLine::parse(int argc, const char* const* ar
     const int own = program_begins_at(argc, argv);
     lock_.command.assign(argv + std::min(own + 1, argc), argv + argc);
     try {
-        root_.parse(own, argv);
+        std::vector<std::string> words = without_old_poolsim_flags({argv + 1, argv + own});
+        std::ranges::reverse(words);  // So CLI11 wants them.
+        root_.parse(std::move(words));
     } catch (const CLI::CallForVersion&) {
         return Answer{version_text() + "\n"};
     } catch (const CLI::CallForHelp&) {

@@ -18,6 +18,7 @@
 #include "dsql_token.hpp"
 #include "flow.hpp"
 #include "lock.hpp"
+#include "poolsim.hpp"
 #include "schema.hpp"
 #include <CLI/CLI.hpp>
 
@@ -58,6 +59,11 @@ private:
     void add_dsql_gateway(CLI::App& noun);
     void add_dsql_local(CLI::App& noun);
     void add_dsql_behaviour(CLI::App& verb, DsqlBehaviour& to);
+    void add_poolsim();
+    void add_poolsim_run(CLI::App& noun);
+    void add_poolsim_many(CLI::App& noun);
+    void add_poolsim_seeds(CLI::App& verb);
+    void add_poolsim_plot(CLI::App& verb);
     void add_schema();
     void add_bench();
     void add_config();
@@ -72,6 +78,10 @@ private:
                             bool id = true);
     CLI::App* add_lock_verb(
         CLI::App& noun, const char* name, const char* help, LockVerb run, bool key = true);
+    CLI::App* add_poolsim_verb(CLI::App& noun,
+                               const char* name,
+                               const char* help,
+                               int (*run)(const Context&, const PoolsimRequest&));
     // How long to wait for a lock, and what to write beside it.
     void add_lock_wait(CLI::App& verb);
     void add_lock_tables(CLI::App& noun);
@@ -106,6 +116,7 @@ private:
     DsqlTokenRequest dsql_token_;
     DsqlGatewayRequest dsql_gateway_;
     DsqlLocalRequest dsql_local_;
+    PoolsimRequest poolsim_;
     SchemaRequest schema_;
     BenchRequest bench_;
     std::string shell_;

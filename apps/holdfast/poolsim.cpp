@@ -1,0 +1,316 @@
+#include "poolsim.hpp"
+
+#include <algorithm>
+
+#include "answer.hpp"
+#include "poolsim_access.hpp"
+#include "terminal.hpp"
+#include <fmt/core.h>
+
+#include <holdfast/base/error.hpp>
+#include <holdfast/base/exit_code.hpp>
+#include <holdfast/base/units.hpp>
+#include <holdfast/sim/keys.hpp>
+#include <holdfast/sim/page.hpp>
+#include <holdfast/sim/plan.hpp>
+#include <holdfast/sim/report.hpp>
+#include <holdfast/sim/scenario.hpp>
+#include <holdfast/sim/shipped.hpp>
+#include <holdfast/sim/simulation.hpp>
+
+namespace holdfast::app {
+namespace {
+
+// What the older program simulated when it was told nothing.
+constexpr const char* built_in = "local";
+
+Json run_json(const sim::Scenario& scenario, std::uint64_t seed, const sim::Result& result) {
+    Json services = Json::array();
+    for (const sim::Sample& sample : result.last) {
+        const sim::Counters& c = sample.counters;
+        services.push_back({{"name", scenario.services[sample.service].name},
+                            {"ready", sample.ready},
+                            {"in_use", sample.lent},
+                            {"target", sample.target},
+                            {"opens", c.opens},
+                            {"checkouts", c.checkouts},
+                            {"empty_events", c.empty},
+                            {"discards", c.discards() + c.closed_age},
+                            {"dropped", c.dropped + c.closed_server},
+                            {"limiter_denies", c.denies}});
+    }
+    Json violations = Json::array();
+    for (const sim::Violation& violation : result.violations) {
+        violations.push_back(to_json(violation));
+    }
+    Json figures = Json::object();
+    for (const sim::Figure& figure : sim::figures_of(scenario, result)) {
+        figures[figure.name] = figure.value;
+    }
+    return {{"schema", poolsim_schema_version},
+            {"scenario", scenario.name},
+            {"profile", sim::to_string(scenario.profile)},
+            {"seed", seed},
+            {"duration_ms", scenario.duration / std::chrono::milliseconds{1}},
+            {"passed", result.passed()},
+            {"violations", violations},
+            {"opens_per_second_max", result.opens_max()},
+            {"events", result.events},
+            {"figures", figures},
+            {"services", services}};
+}
+
+sim::Result simulate(const Context& context,
+                     const PoolsimRequest& request,
+                     const sim::Scenario& scenario,
+                     std::uint64_t seed) {
+    Progress progress{context.quiet};
+    sim::Watch watch;
+    watch.stop = context.stop;
+    watch.minute = [&](const sim::Moment& moment) {
+        progress.show(fmt::format("{}: {}, {} events, {} waiting",
+                                  scenario.name,
+                                  sim::moment_text(moment.now),
+                                  moment.executed,
+                                  moment.waiting));
+    };
+    watch.traced = request.traced;
+    if (!request.traced.empty()) {
+        if (std::ranges::find(scenario.services, request.traced, &sim::Service::name) ==
+            scenario.services.end()) {
+            throw InvalidArgument(fmt::format("there is no service '{}'", request.traced));
+        }
+        watch.trace = [&](sim::Time at, std::string_view what) {
+            fmt::print(stderr, "{} {}: {}\n", format_duration(at), request.traced, what);
+        };
+    }
+    if (!request.explain.empty()) {
+        watch.explain_at = parse_duration(request.explain);
+    }
+    return sim::simulate(scenario, seed, watch);
+}
+
+std::string figures_text(const sim::Scenario& scenario, const sim::Result& result) {
+    Table table{{{"figure"}, {"value", Align::right}}};
+    for (const sim::Figure& figure : sim::figures_of(scenario, result)) {
+        table.add({figure.name, short_number(figure.value)});
+    }
+    return table.text();
+}
+
+int run_once(const Context& context,
+             const PoolsimRequest& request,
+             const sim::Scenario& scenario,
+             std::uint64_t seed) {
+    const sim::Result result = simulate(context, request, scenario, seed);
+    // The table first: whoever looks for the cause of a failure needs it most.
+    if (!request.csv.empty()) {
+        write_text_file(request.csv, sim::csv_of(scenario, result));
+    }
+    if (!request.junit.empty()) {
+        write_text_file(
+            request.junit,
+            sim::junit_of(
+                scenario,
+                {{.seed = seed, .events = result.events, .violations = result.violations}}));
+    }
+    if (!request.plot.empty()) {
+        write_text_file(request.plot, sim::page_of(scenario, result));
+    }
+    if (context.json) {
+        print(run_json(scenario, seed, result).dump() + "\n");
+        return result.passed() ? exit_done : exit_refused;
+    }
+    print(sim::summary_of(scenario, result));
+    if (scenario.profile == sim::Profile::standard) {
+        print(figures_text(scenario, result));
+    }
+    for (const std::string& line : result.explanation) {
+        print(line + "\n");
+    }
+    if (!result.passed()) {
+        fmt::print(stderr, "{}", sim::verdict_of(result));
+        return exit_refused;
+    }
+    print(sim::verdict_of(result));
+    return exit_done;
+}
+
+std::string spreads_text(const std::vector<sim::Spread>& spreads) {
+    Table table{{{"figure"},
+                 {"mean", Align::right},
+                 {"deviation", Align::right},
+                 {"p5", Align::right},
+                 {"p50", Align::right},
+                 {"p95", Align::right},
+                 {"p99", Align::right},
+                 {"worst", Align::right},
+                 {"seed", Align::right}}};
+    for (const sim::Spread& s : spreads) {
+        table.add({s.name,
+                   short_number(s.mean),
+                   short_number(s.deviation),
+                   short_number(s.p5),
+                   short_number(s.p50),
+                   short_number(s.p95),
+                   short_number(s.p99),
+                   short_number(s.worst),
+                   fmt::format("{}", s.worst_seed)});
+    }
+    return table.text();
+}
+
+int run_many(const Context& context,
+             const PoolsimRequest& request,
+             const sim::Scenario& scenario,
+             const std::vector<std::uint64_t>& seeds) {
+    if (!(request.csv.empty() && request.plot.empty() && request.traced.empty() &&
+          request.explain.empty())) {
+        throw InvalidArgument(
+            "--out, --plot, --trace and --explain look at one run; give one seed");
+    }
+    std::vector<sim::Job> jobs;
+    for (const std::uint64_t seed : seeds) {
+        jobs.push_back({&scenario, seed});
+    }
+    const std::vector<sim::Outcome> outcomes = run_jobs(context, request, jobs);
+    const std::size_t passed = passing(request, outcomes);
+    const bool holds = enough(request, passed, outcomes.size());
+    if (!request.junit.empty()) {
+        write_text_file(request.junit, sim::junit_of(scenario, outcomes));
+    }
+    if (context.json) {
+        print(Json{{"schema", poolsim_schema_version},
+                   {"scenario", scenario.name},
+                   {"profile", sim::to_string(scenario.profile)},
+                   {"runs", outcomes.size()},
+                   {"passed_runs", passed},
+                   {"passed", holds},
+                   {"figures", to_json(sim::spread_of(outcomes))}}
+                  .dump() +
+              "\n");
+        return holds ? exit_done : exit_refused;
+    }
+    print(fmt::format("{}: {} runs\n", scenario.name, outcomes.size()));
+    print(spreads_text(sim::spread_of(outcomes)));
+    const std::string verdict = fmt::format("holds in {} of {} runs\n", passed, outcomes.size());
+    if (!holds) {
+        const auto bad = std::ranges::find_if(outcomes, [](const auto& o) { return !o.passed(); });
+        fmt::print(stderr,
+                   "FAIL: {}seed {}: {}: {}\n",
+                   verdict,
+                   bad->seed,
+                   bad->violations.front().assertion,
+                   bad->violations.front().what);
+        return exit_refused;
+    }
+    print(verdict + "OK\n");
+    return exit_done;
+}
+
+}  // namespace
+
+int poolsim_run(const Context& context, const PoolsimRequest& request) {
+    if (!request.cpu_profile.empty()) {
+        fmt::print(stderr, "holdfast: -cpuprofile writes nothing here; use perf record\n");
+    }
+    std::vector<std::string> files = request.files;
+    if (files.empty() && request.old_flags) {
+        files.emplace_back(built_in);
+    }
+    if (files.size() > 1 &&
+        !(request.csv.empty() && request.junit.empty() && request.plot.empty())) {
+        throw InvalidArgument("--out, --junit and --plot hold one scenario; name one file");
+    }
+    int worst = exit_done;
+    for (const std::string& file : files) {
+        const sim::Scenario scenario = load_scenario(context, request, file);
+        const std::vector<std::uint64_t> seeds = seeds_of(request, scenario);
+        worst = std::max(worst,
+                         seeds.size() == 1 ? run_once(context, request, scenario, seeds.front())
+                                           : run_many(context, request, scenario, seeds));
+    }
+    return worst;
+}
+
+int poolsim_plan(const Context& context, const PoolsimRequest& request) {
+    const sim::Scenario scenario = load_scenario(quietly(context), request, request.files.at(0));
+    Json all = Json::array();
+    Table table{{{"figure"}, {"value", Align::right}, {"formula"}, {"trouble"}}};
+    bool feasible = true;
+    for (const sim::PlanLine& line : sim::plan_of(scenario)) {
+        all.push_back({{"name", line.name},
+                       {"value", line.value},
+                       {"formula", line.formula},
+                       {"trouble", line.trouble}});
+        table.add({line.name, short_number(line.value), line.formula, line.trouble});
+        feasible = feasible && line.trouble.empty();
+    }
+    print(context.json ? all.dump() + "\n" : table.text());
+    return feasible ? exit_done : exit_refused;
+}
+
+int poolsim_check(const Context& context, const PoolsimRequest& request) {
+    Json checked = Json::array();
+    std::string lines;
+    for (const std::string& file : request.files) {
+        const sim::Scenario scenario = load_scenario(context, request, file);
+        checked.push_back({{"file", file},
+                           {"profile", sim::to_string(scenario.profile)},
+                           {"services", scenario.services.size()},
+                           {"connections", scenario.target()}});
+        lines += fmt::format("{}: {} services, {} connections, profile {}\n",
+                             file,
+                             scenario.services.size(),
+                             scenario.target(),
+                             sim::to_string(scenario.profile));
+    }
+    print(context.json ? checked.dump() + "\n" : lines);
+    return exit_done;
+}
+
+int poolsim_schema(const Context& context, const PoolsimRequest& request) {
+    const sim::Profile profile =
+        request.profile.empty() ? sim::Profile::standard : sim::parse_profile(request.profile);
+    Json all = Json::array();
+    Table table{{{"key"}, {"kind"}, {"default"}}};
+    for (const sim::ScenarioKey& key : sim::scenario_keys(profile)) {
+        all.push_back({{"key", key.path}, {"kind", key.kind}, {"default", key.fallback}});
+        table.add({key.path, key.kind, key.fallback});
+    }
+    print(context.json ? Json{{"schema", poolsim_schema_version}, {"keys", all}}.dump() + "\n"
+                       : table.text());
+    return exit_done;
+}
+
+int poolsim_list(const Context& context, const PoolsimRequest& /*request*/) {
+    Json all = Json::array();
+    Table table{{{"scenario"}, {"what it shows"}}};
+    for (const sim::Shipped& shipped : sim::shipped_scenarios()) {
+        const std::string_view first = shipped.yaml.substr(2, shipped.yaml.find('\n') - 2);
+        all.push_back({{"name", shipped.name}, {"about", first}});
+        table.add({std::string(shipped.name), std::string(first)});
+    }
+    print(context.json ? all.dump() + "\n" : table.text());
+    return exit_done;
+}
+
+std::vector<std::string> without_old_poolsim_flags(std::vector<std::string> words) {
+    const auto noun = std::ranges::find(words, "poolsim");
+    const auto old = [](const std::string& word) {
+        const std::string name = word.substr(0, word.find('='));
+        return name == "-config" || name == "-out" || name == "-cpuprofile";
+    };
+    if (noun == words.end() || std::none_of(noun, words.end(), old)) {
+        return words;
+    }
+    for (auto word = noun; word != words.end(); ++word) {
+        if (old(*word)) {
+            *word = "--" + (word->starts_with("-c") ? "old-" + word->substr(1) : word->substr(1));
+        }
+    }
+    words.insert(noun + 1, "old");
+    return words;
+}
+
+}  // namespace holdfast::app

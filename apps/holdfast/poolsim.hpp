@@ -1,0 +1,46 @@
+// holdfast poolsim: does this fleet fill, stay full and recover, before anybody pays for it?
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "command.hpp"
+
+namespace holdfast::app {
+
+struct PoolsimRequest {
+    std::vector<std::string> files;  // Or names of shipped scenarios.
+    std::string profile;             // Empty: the file's own.
+    std::vector<std::string> set;    // KEY=VALUE
+    std::string seeds;               // N, or A..B; empty: the file's own.
+    unsigned jobs = 0;               // Threads; 0: all cores.
+    double confidence = 1;           // The share of runs that must hold.
+    std::string csv;                 // Where to write what; empty: nowhere.
+    std::string junit;
+    std::string plot;
+    std::string traced;   // The service whose events are printed.
+    std::string explain;  // The moment that is explained.
+    bool strict = false;
+    bool old_flags = false;   // Called as the older program was: -config, -out.
+    std::string cpu_profile;  // Of the older program; nothing is written.
+
+    std::vector<std::string> sweeps;  // KEY=VALUES
+    std::string assertion;            // Only this one counts; empty: all.
+    std::string bisect;               // KEY=LOW..HIGH
+    std::vector<std::string> what_if;
+};
+
+int poolsim_run(const Context& context, const PoolsimRequest& request);
+int poolsim_sweep(const Context& context, const PoolsimRequest& request);
+int poolsim_compare(const Context& context, const PoolsimRequest& request);
+int poolsim_plan(const Context& context, const PoolsimRequest& request);
+int poolsim_check(const Context& context, const PoolsimRequest& request);
+int poolsim_schema(const Context& context, const PoolsimRequest& request);
+int poolsim_list(const Context& context, const PoolsimRequest& request);
+
+// The words of the older program, with their single dash, as ours: -config FILE becomes
+// `old --old-config FILE`. Others are left as they are.
+[[nodiscard]] std::vector<std::string> without_old_poolsim_flags(std::vector<std::string> words);
+
+}  // namespace holdfast::app

@@ -1,0 +1,130 @@
+#include "poolsim_access.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+
+#include "terminal.hpp"
+#include <fmt/core.h>
+
+#include <holdfast/base/error.hpp>
+#include <holdfast/sim/plan.hpp>
+
+namespace holdfast::app {
+namespace {
+
+sim::Override parse_override(const std::string& pair) {
+    const auto equals = pair.find('=');
+    if (equals == std::string::npos || equals == 0) {
+        throw InvalidArgument(fmt::format("expected KEY=VALUE, not '{}'", pair));
+    }
+    return {pair.substr(0, equals), pair.substr(equals + 1)};
+}
+
+}  // namespace
+
+void write_text_file(const std::string& path, const std::string& text) {
+    std::ofstream out(path, std::ios::binary | std::ios::trunc);
+    out << text;
+    if (!out.flush()) {
+        throw InvalidArgument(fmt::format("cannot write '{}'; check its folder", path));
+    }
+}
+
+sim::Scenario load_scenario(const Context& context,
+                            const PoolsimRequest& request,
+                            const std::string& file,
+                            const std::vector<sim::Override>& more) {
+    sim::LoadOptions options;
+    options.strict = request.strict;
+    if (!request.profile.empty()) {
+        options.profile = sim::parse_profile(request.profile);
+    }
+    for (const std::string& pair : request.set) {
+        options.overrides.push_back(parse_override(pair));
+    }
+    options.overrides.insert(options.overrides.end(), more.begin(), more.end());
+    sim::Loaded loaded = sim::load_scenario(file, options);
+    if (context.quiet) {
+        return std::move(loaded.scenario);
+    }
+    for (const std::string& warning : loaded.warnings) {
+        fmt::print(stderr, "holdfast: {}\n", warning);
+    }
+    for (const sim::PlanLine& line : sim::plan_of(loaded.scenario)) {
+        if (!line.trouble.empty()) {
+            fmt::print(stderr,
+                       "holdfast: {}: {} is {}: {}\n",
+                       file,
+                       line.name,
+                       short_number(line.value),
+                       line.trouble);
+        }
+    }
+    return std::move(loaded.scenario);
+}
+
+Context quietly(Context context) {
+    context.quiet = true;
+    return context;
+}
+
+std::vector<std::uint64_t> seeds_of(const PoolsimRequest& request, const sim::Scenario& scenario) {
+    return request.seeds.empty() ? std::vector{scenario.seed} : sim::parse_seeds(request.seeds);
+}
+
+std::vector<sim::Outcome> run_jobs(const Context& context,
+                                   const PoolsimRequest& request,
+                                   const std::vector<sim::Job>& jobs) {
+    Progress progress{context.quiet};
+    const auto show = [&](std::size_t done) {
+        progress.show(fmt::format("{} of {} runs", done, jobs.size()));
+    };
+    return sim::run_batch(jobs, {.threads = request.jobs, .stop = context.stop, .progress = show});
+}
+
+std::size_t passing(const PoolsimRequest& request, const std::vector<sim::Outcome>& outcomes) {
+    return static_cast<std::size_t>(std::ranges::count_if(outcomes, [&](const auto& outcome) {
+        return request.assertion.empty()
+                   ? outcome.passed()
+                   : std::ranges::none_of(outcome.violations, [&](const sim::Violation& v) {
+                         return v.assertion == request.assertion;
+                     });
+    }));
+}
+
+bool enough(const PoolsimRequest& request, std::size_t passed, std::size_t of) {
+    return static_cast<double>(passed) >= request.confidence * static_cast<double>(of);
+}
+
+Json to_json(const sim::Violation& violation) {
+    return {{"assertion", violation.assertion},
+            {"service", violation.service},
+            {"at_ms", violation.at / std::chrono::milliseconds{1}},
+            {"what", violation.what}};
+}
+
+Json to_json(const std::vector<sim::Spread>& spreads) {
+    Json all = Json::object();
+    for (const sim::Spread& spread : spreads) {
+        all[spread.name] = {{"mean", spread.mean},
+                            {"deviation", spread.deviation},
+                            {"p5", spread.p5},
+                            {"p50", spread.p50},
+                            {"p95", spread.p95},
+                            {"p99", spread.p99},
+                            {"worst", spread.worst},
+                            {"worst_seed", spread.worst_seed}};
+    }
+    return all;
+}
+
+std::string short_number(double value) {
+    const bool whole = std::abs(value - std::round(value)) < 1e-9 && std::abs(value) < 1e15;
+    if (whole) {
+        return fmt::format("{:.0f}", value);
+    }
+    return std::abs(value) >= 100 ? fmt::format("{:.1f}", value) : fmt::format("{:.3g}", value);
+}
+
+}  // namespace holdfast::app

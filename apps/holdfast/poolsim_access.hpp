@@ -1,0 +1,52 @@
+// What the verbs of poolsim share: reading scenarios, running many, writing files.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "answer.hpp"
+#include "command.hpp"
+#include "poolsim.hpp"
+
+#include <holdfast/sim/batch.hpp>
+#include <holdfast/sim/figures.hpp>
+#include <holdfast/sim/scenario.hpp>
+
+namespace holdfast::app {
+
+// Of the JSON; grows when a program that reads it would have to change.
+inline constexpr int poolsim_schema_version = 1;
+
+// Invalid_argument if it cannot be written.
+void write_text_file(const std::string& path, const std::string& text);
+
+// Says on standard error what was overlooked, and what cannot go well.
+[[nodiscard]] sim::Scenario load_scenario(const Context& context,
+                                          const PoolsimRequest& request,
+                                          const std::string& file,
+                                          const std::vector<sim::Override>& more = {});
+
+// The same, without progress and warnings.
+[[nodiscard]] Context quietly(Context context);
+
+[[nodiscard]] std::vector<std::uint64_t> seeds_of(const PoolsimRequest& request,
+                                                  const sim::Scenario& scenario);
+
+// On all cores, with a line of progress. Requires: the scenarios outlive the call.
+[[nodiscard]] std::vector<sim::Outcome> run_jobs(const Context& context,
+                                                 const PoolsimRequest& request,
+                                                 const std::vector<sim::Job>& jobs);
+
+// How many of them hold; only the violations of request.assertion count if it is set.
+[[nodiscard]] std::size_t passing(const PoolsimRequest& request,
+                                  const std::vector<sim::Outcome>& outcomes);
+// Whether so many are enough.
+[[nodiscard]] bool enough(const PoolsimRequest& request, std::size_t passed, std::size_t of);
+
+[[nodiscard]] Json to_json(const sim::Violation& violation);
+[[nodiscard]] Json to_json(const std::vector<sim::Spread>& spreads);
+// A number as people read it: few digits, no exponent for what is of everyday size.
+[[nodiscard]] std::string short_number(double value);
+
+}  // namespace holdfast::app

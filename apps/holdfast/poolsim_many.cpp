@@ -1,0 +1,257 @@
+// holdfast poolsim sweep and compare: many scenarios side by side.
+#include <algorithm>
+#include <deque>
+
+#include "poolsim.hpp"
+#include "poolsim_access.hpp"
+#include "terminal.hpp"
+#include <fmt/core.h>
+
+#include <holdfast/base/error.hpp>
+#include <holdfast/base/exit_code.hpp>
+#include <holdfast/sim/page.hpp>
+
+namespace holdfast::app {
+namespace {
+
+// One point of a sweep, and what came of it.
+struct Point {
+    std::vector<sim::Override> at;
+    std::vector<sim::Outcome> outcomes;
+    std::size_t passed = 0;
+};
+
+// Runs every scenario with every seed in one batch, so that all cores have work to the end.
+std::vector<std::vector<sim::Outcome>> run_all(const Context& context,
+                                               const PoolsimRequest& request,
+                                               const std::deque<sim::Scenario>& scenarios) {
+    std::vector<sim::Job> jobs;
+    std::vector<std::size_t> counts;
+    for (const sim::Scenario& scenario : scenarios) {
+        const auto seeds = seeds_of(request, scenario);
+        counts.push_back(seeds.size());
+        for (const std::uint64_t seed : seeds) {
+            jobs.push_back({&scenario, seed});
+        }
+    }
+    std::vector<sim::Outcome> all = run_jobs(context, request, jobs);
+    std::vector<std::vector<sim::Outcome>> grouped;
+    auto from = all.begin();
+    for (const std::size_t count : counts) {
+        const auto to = from + static_cast<std::ptrdiff_t>(count);
+        grouped.emplace_back(std::make_move_iterator(from), std::make_move_iterator(to));
+        from = to;
+    }
+    return grouped;
+}
+
+std::vector<Point> run_sweep(const Context& context,
+                             const PoolsimRequest& request,
+                             const std::vector<sim::Axis>& axes) {
+    const auto all = sim::combinations(axes);
+    std::deque<sim::Scenario> scenarios;
+    for (const auto& overrides : all) {
+        // Once is enough to be told; the points differ in a value or two.
+        scenarios.push_back(load_scenario(scenarios.empty() ? context : quietly(context),
+                                          request,
+                                          request.files.at(0),
+                                          overrides));
+    }
+    auto grouped = run_all(context, request, scenarios);
+    std::vector<Point> points;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const std::size_t passed = passing(request, grouped[i]);
+        points.push_back({.at = all[i], .outcomes = std::move(grouped[i]), .passed = passed});
+    }
+    return points;
+}
+
+Json point_json(const Point& point) {
+    Json at = Json::object();
+    for (const sim::Override& value : point.at) {
+        at[value.key] = value.value;
+    }
+    return {{"at", at},
+            {"runs", point.outcomes.size()},
+            {"passed_runs", point.passed},
+            {"figures", to_json(sim::spread_of(point.outcomes))}};
+}
+
+std::string table_of(const std::vector<sim::Axis>& axes, const std::vector<Point>& points) {
+    std::vector<Column> columns;
+    for (const sim::Axis& axis : axes) {
+        columns.push_back({axis.key, Align::right});
+    }
+    columns.push_back({"holds", Align::right});
+    const auto first = sim::spread_of(points.front().outcomes);
+    for (const sim::Spread& spread : first) {
+        columns.push_back({spread.name, Align::right});
+    }
+    Table table{std::move(columns)};
+    for (const Point& point : points) {
+        std::vector<std::string> cells;
+        for (const sim::Override& value : point.at) {
+            cells.push_back(value.value);
+        }
+        cells.push_back(fmt::format("{}/{}", point.passed, point.outcomes.size()));
+        for (const sim::Spread& spread : sim::spread_of(point.outcomes)) {
+            cells.push_back(short_number(spread.mean));
+        }
+        table.add(std::move(cells));
+    }
+    return table.text();
+}
+
+// A map for each figure that is not the same everywhere.
+std::string page_of(const PoolsimRequest& request,
+                    const std::vector<sim::Axis>& axes,
+                    const std::vector<Point>& points) {
+    if (axes.size() > 2) {
+        throw InvalidArgument("--plot shows one or two keys; sweep fewer");
+    }
+    std::vector<sim::SweepMap> maps;
+    const std::size_t figures = sim::spread_of(points.front().outcomes).size();
+    for (std::size_t i = 0; i < figures; ++i) {
+        sim::SweepMap map{.title = sim::spread_of(points.front().outcomes)[i].name + ", mean",
+                          .column_key = axes.back().key,
+                          .row_key = axes.size() == 2 ? axes.front().key : "",
+                          .cells = {}};
+        for (const Point& point : points) {
+            map.cells.push_back({.column = point.at.back().value,
+                                 .row = axes.size() == 2 ? point.at.front().value : "",
+                                 .value = sim::spread_of(point.outcomes)[i].mean,
+                                 .holds = enough(request, point.passed, point.outcomes.size())});
+        }
+        const auto differs = [&](const sim::SweepCell& cell) {
+            return cell.value != map.cells.front().value;
+        };
+        if (i == 0 || std::ranges::any_of(map.cells, differs)) {
+            maps.push_back(std::move(map));
+        }
+    }
+    return sim::page_of(request.files.at(0), maps);
+}
+
+// --bisect KEY=LOW..HIGH
+int bisect(const Context& context, const PoolsimRequest& request) {
+    const auto equals = request.bisect.find('=');
+    const std::string key = request.bisect.substr(0, equals);
+    if (equals == std::string::npos || equals == 0) {
+        throw InvalidArgument("--bisect takes KEY=LOW..HIGH, as in defaults.targetReady=10..500");
+    }
+    const std::vector<std::uint64_t> bounds = sim::parse_seeds(request.bisect.substr(equals + 1));
+    const auto low = static_cast<std::int64_t>(bounds.front());
+    const auto high = static_cast<std::int64_t>(bounds.back());
+    const auto passes = [&](std::int64_t value) {
+        const std::vector<Point> points =
+            run_sweep(quietly(context), request, {{key, {fmt::format("{}", value)}}});
+        return enough(request, points.front().passed, points.front().outcomes.size());
+    };
+    const std::int64_t best = sim::largest_passing(low, high, passes);
+    if (best < low) {
+        say(context,
+            {{"key", key}, {"largest", nullptr}},
+            fmt::format("no {} from {} to {} holds", key, low, high));
+        return exit_refused;
+    }
+    return say(context,
+               {{"key", key}, {"largest", best}},
+               fmt::format("the largest {} that holds is {}", key, best));
+}
+
+// --what-if burst=0: the words people use, for the keys they mean.
+std::vector<sim::Override> what_if(const std::vector<std::string>& wishes) {
+    std::vector<sim::Override> overrides;
+    for (const std::string& wish : wishes) {
+        const auto equals = wish.find('=');
+        if (equals == std::string::npos || equals == 0) {
+            throw InvalidArgument(fmt::format("--what-if takes KEY=VALUE, not '{}'", wish));
+        }
+        const std::string key = wish.substr(0, equals);
+        const std::string value = wish.substr(equals + 1);
+        if (key == "burst") {  // Without a burst one permit is still a permit.
+            const std::string burst = value == "0" ? "1" : value;
+            overrides.push_back({"cluster.burst", burst});
+            overrides.push_back({"limiter.burst", burst});
+        } else if (key == "rate") {
+            overrides.push_back({"cluster.rate", value});
+            overrides.push_back({"limiterPerSec", value});
+        } else if (key == "ceiling") {
+            overrides.push_back({"cluster.ceiling", value});
+        } else {
+            overrides.push_back({key, value});
+        }
+    }
+    return overrides;
+}
+
+}  // namespace
+
+int poolsim_sweep(const Context& context, const PoolsimRequest& request) {
+    if (!request.bisect.empty()) {
+        return bisect(context, request);
+    }
+    std::vector<sim::Axis> axes;
+    for (const std::string& text : request.sweeps) {
+        axes.push_back(sim::parse_axis(text));
+    }
+    if (axes.empty()) {
+        throw InvalidArgument("say what to sweep: --sweep KEY=VALUES, or --bisect KEY=LOW..HIGH");
+    }
+    const std::vector<Point> points = run_sweep(context, request, axes);
+    if (!request.plot.empty()) {
+        write_text_file(request.plot, page_of(request, axes, points));
+    }
+    Json all = Json::array();
+    bool holds = true;
+    for (const Point& point : points) {
+        all.push_back(point_json(point));
+        holds = holds && enough(request, point.passed, point.outcomes.size());
+    }
+    print(context.json ? Json{{"schema", poolsim_schema_version}, {"points", all}}.dump() + "\n"
+                       : table_of(axes, points));
+    return holds ? exit_done : exit_refused;
+}
+
+int poolsim_compare(const Context& context, const PoolsimRequest& request) {
+    if (request.files.size() + (request.what_if.empty() ? 0 : 1) != 2) {
+        throw InvalidArgument("compare two scenarios, or one with its --what-if KEY=VALUE");
+    }
+    std::deque<sim::Scenario> scenarios;
+    scenarios.push_back(load_scenario(context, request, request.files[0]));
+    scenarios.push_back(
+        load_scenario(context, request, request.files.back(), what_if(request.what_if)));
+    if (scenarios[0].profile != scenarios[1].profile) {
+        throw InvalidArgument("the two have different profiles; choose one with --profile");
+    }
+    const auto outcomes = run_all(context, request, scenarios);
+    const auto before = sim::spread_of(outcomes[0]);
+    const auto after = sim::spread_of(outcomes[1]);
+    Json all = Json::object();
+    Table table{{{"figure"},
+                 {request.files[0], Align::right},
+                 {request.what_if.empty() ? request.files.back() : "what if", Align::right},
+                 {"difference", Align::right}}};
+    for (std::size_t i = 0; i < before.size(); ++i) {
+        all[before[i].name] = {before[i].mean, after[i].mean};
+        table.add({before[i].name,
+                   short_number(before[i].mean),
+                   short_number(after[i].mean),
+                   short_number(after[i].mean - before[i].mean)});
+    }
+    const std::size_t held = passing(request, outcomes[0]);
+    const std::size_t holds = passing(request, outcomes[1]);
+    table.add({"holds",
+               fmt::format("{}/{}", held, outcomes[0].size()),
+               fmt::format("{}/{}", holds, outcomes[1].size()),
+               ""});
+    print(context.json ? Json{{"schema", poolsim_schema_version},
+                              {"passed_runs", {held, holds}},
+                              {"figures", all}}
+                                 .dump() +
+                             "\n"
+                       : table.text());
+    return exit_done;
+}
+
+}  // namespace holdfast::app

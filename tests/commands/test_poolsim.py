@@ -1,0 +1,154 @@
+"""holdfast poolsim: what it prints, what it writes, how it ends."""
+
+import unittest
+import xml.etree.ElementTree
+
+import binary
+from binary import DONE, REFUSED, USAGE
+
+SLOW = """\
+duration: 2m
+limiterPerSec: 1
+assertConvergeWithin: 10s
+services:
+  - name: a
+    targetReady: 50
+"""
+
+
+class Poolsim(binary.CommandTest):
+    def write(self, name, text):
+        (self.folder / name).write_text(text)
+        return name
+
+    def test_a_run_that_holds_says_so_and_writes_its_samples(self):
+        done = self.run_it("poolsim", "run", "local", "--profile", "compat", "--out", "local.csv")
+        self.assertEqual(done.code, DONE, done)
+        self.assertIn("history: size 50/50, checkouts 0, empty 0, refills 100", done.out)
+        self.assertIn("most opened in a second: 100 (allowed: 100)", done.out)
+        self.assertTrue(done.out.endswith("OK\n"), done)
+        rows = (self.folder / "local.csv").read_text().splitlines()
+        self.assertEqual(len(rows), 4801)
+        self.assertEqual(
+            rows[0],
+            "t_rfc3339,service,size,target,in_use,checkouts,empty_events,discards,"
+            "discard_expired,discard_guard,discard_full,refills,refill_failures,scan_evictions,"
+            "limiter_denies,work_started,work_completed",
+        )
+        self.assertTrue(rows[1].startswith("2026-01-01T00:00:01Z,history,50,50,0,"), rows[1])
+
+    def test_a_failed_assertion_is_told_on_standard_error_and_the_samples_are_kept(self):
+        done = self.run_it(
+            "poolsim", "run", self.write("slow.yaml", SLOW), "--profile", "compat", "--out", "s.csv"
+        )
+        self.assertEqual(done.code, REFUSED, done)
+        self.assertIn("FAIL: assertConvergeWithin: a: reached 50 connections after 49s", done.err)
+        self.assertTrue((self.folder / "s.csv").exists())
+
+    def test_json_has_a_schema_the_verdict_and_every_service(self):
+        done = self.run_it("poolsim", "run", "local", "--profile", "compat", "--json")
+        self.assertEqual(done.code, DONE, done)
+        self.assertEqual(done.json["schema"], 1)
+        self.assertTrue(done.json["passed"])
+        self.assertEqual([s["opens"] for s in done.json["services"]], [100] * 4)
+
+    def test_the_flags_of_the_older_program_mean_compat(self):
+        done = self.run_it("poolsim", "-out", "old.csv")
+        self.assertEqual(done.code, DONE, done)
+        self.assertIn("refills 100", done.out)
+        self.assertTrue((self.folder / "old.csv").exists())
+        done = self.run_it("poolsim", "-config", self.write("slow.yaml", SLOW), "-cpuprofile=x")
+        self.assertEqual(done.code, REFUSED, done)
+        self.assertIn("perf", done.err)
+
+    def test_bad_input_is_a_usage_error_with_its_place(self):
+        bad = self.write("bad.yaml", "services:\n  - name: a\n    targetReady: -1\n")
+        for verb in ("run", "check"):
+            done = self.run_it("poolsim", verb, bad)
+            self.assertEqual(done.code, USAGE, done)
+            self.assertIn("bad.yaml:3:18: services[0].targetReady: give more than 0", done.err)
+        done = self.run_it("poolsim", "run", "local", "--seed", "x")
+        self.assertEqual(done.code, USAGE, done)
+        done = self.run_it("poolsim", "run", "local", "--set", "x")
+        self.assertEqual(done.code, USAGE, done)
+
+    def test_many_seeds_give_percentiles_and_a_share_that_must_hold(self):
+        tight = self.write(
+            "tight.yaml",
+            "duration: 20s\nassertions: [{kind: maxWait, within: 0s}]\n"
+            "services: [{name: a, targetReady: 3,\n"
+            "            workload: {enabled: true, arrivals: poisson, rate: 30}}]\n",
+        )
+        many = ("poolsim", "run", tight, "--seeds", "1..8")
+        done = self.run_it(*many, "--json", "--confidence", "0")
+        self.assertEqual(done.code, DONE, done)
+        self.assertEqual(done.json["runs"], 8)
+        self.assertLess(done.json["passed_runs"], 8)
+        self.assertIn("p99", done.json["figures"]["wait_p99_ms"])
+        done = self.run_it(*many, "--junit", "verdict.xml")
+        self.assertEqual(done.code, REFUSED, done)
+        self.assertIn("holds in", done.err)
+        tree = xml.etree.ElementTree.parse(self.folder / "verdict.xml").getroot()
+        self.assertEqual(tree.attrib["tests"], "8")
+        self.assertEqual(len(tree.findall("testcase/failure")), int(tree.attrib["failures"]))
+        one = self.run_it(*many, "--json", "--jobs", "1", "--confidence", "0")
+        two = self.run_it(*many, "--json", "--jobs", "2", "--confidence", "0")
+        self.assertEqual(one.out, two.out, "threads change nothing")
+
+    def test_a_sweep_is_a_table_and_a_bisection_finds_the_edge(self):
+        short = ("local", "--set", "duration=1m")
+        done = self.run_it("poolsim", "sweep", *short, "--sweep", "limiterPerSec=5,100", "--json")
+        self.assertEqual(done.code, DONE, done)
+        self.assertEqual([p["at"]["limiterPerSec"] for p in done.json["points"]], ["5", "100"])
+        done = self.run_it(
+            "poolsim", "sweep", *short, "--bisect", "defaults.targetReady=10..4000", "--json"
+        )
+        self.assertEqual(done.code, DONE, done)
+        self.assertTrue(1400 <= done.json["largest"] <= 1500, done)
+
+    def test_what_if_stands_beside_what_is(self):
+        done = self.run_it(
+            *("poolsim", "compare", "local", "--what-if", "burst=1000", "--set", "duration=1m"),
+            "--json",
+        )
+        self.assertEqual(done.code, DONE, done)
+        before, after = done.json["figures"]["fill_s"]
+        self.assertGreater(before, after)
+
+    def test_a_plan_flags_what_cannot_go_well_and_a_run_says_it_first(self):
+        done = self.run_it("poolsim", "plan", "ecs-150wps")
+        self.assertEqual(done.code, DONE, done)
+        self.assertIn("N / residency", done.out)
+        large = ("ecs-400wps", "--set", "duration=1s")
+        done = self.run_it("poolsim", "plan", *large)
+        self.assertEqual(done.code, REFUSED, done)
+        done = self.run_it("poolsim", "run", *large)
+        self.assertIn("the cluster takes 10000 at most", done.err)
+
+    def test_a_moment_is_explained_and_a_service_traced(self):
+        done = self.run_it(
+            *("poolsim", "run", "local", "--set", "duration=10s"),
+            *("--explain", "500ms", "--trace", "worker"),
+        )
+        self.assertEqual(done.code, DONE, done)
+        self.assertIn("at 500ms: ", done.out)
+        self.assertIn("worker: starts", done.err)
+
+    def test_schema_lists_the_keys(self):
+        done = self.run_it("poolsim", "schema")
+        self.assertEqual(done.code, DONE, done)
+        self.assertRegex(done.out, r"services\[0\]\.guardWindow +duration +45s")
+
+    def test_list_names_what_run_takes(self):
+        done = self.run_it("poolsim", "list", "--json")
+        self.assertEqual(done.code, DONE, done)
+        names = [shipped["name"] for shipped in done.json]
+        self.assertIn("ecs-400wps", names)
+        self.assertIn("compat-s/local", names)
+        done = self.run_it("poolsim", "check", *names)
+        self.assertEqual(done.code, DONE, done)
+        self.assertIn("ecs-400wps: 44 services, 22000 connections, profile default", done.out)
+
+
+if __name__ == "__main__":
+    unittest.main()
