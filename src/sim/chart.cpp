@@ -81,6 +81,7 @@ void Chart::line(std::string_view css,
                  std::string_view label,
                  const std::vector<ChartPoint>& points) {
     std::vector<ChartPoint> placed;
+    placed.reserve(points.size());
     for (const ChartPoint& point : points) {
         placed.push_back({at_x(point.x), at_y(point.y)});
     }
@@ -93,6 +94,7 @@ void Chart::band(std::string_view css,
                  const std::vector<ChartPoint>& low,
                  const std::vector<ChartPoint>& high) {
     std::vector<ChartPoint> placed;
+    placed.reserve(high.size() + low.size());
     for (const ChartPoint& point : high) {
         placed.push_back({at_x(point.x), at_y(point.y)});
     }
@@ -121,7 +123,7 @@ void Chart::columns(std::string_view css,
             css,
             x,
             at_y(from + point.y),
-            std::max(0.6, at_x(point.x + column_width) - x - 0.3),
+            std::max(0.6, at_x(std::min(x_most_, point.x + column_width)) - x - 0.3),
             at_y(from) - at_y(from + point.y));
     }
     note(css, label);
@@ -169,8 +171,8 @@ std::string Chart::axes() const {
                             height - bottom + 18,
                             x);
     }
-    return text + fmt::format("<text class=\"tick x\" x=\"{}\" y=\"{}\">{}</text>\n",
-                              width - right - 8,
+    return text + fmt::format("<text class=\"tick unit\" x=\"{}\" y=\"{}\">{}</text>\n",
+                              width - right,
                               height - 2,
                               escape_xml(x_unit_));
 }

@@ -127,7 +127,8 @@ private:
         } else if (!above.key) {
             take_key(above, node, mark);
         } else {
-            above.node.fields.emplace_back(*std::exchange(above.key, {}), std::move(node));
+            above.node.fields.emplace_back(std::move(*above.key), std::move(node));
+            above.key.reset();
         }
     }
 
@@ -148,6 +149,17 @@ private:
     std::map<YAML::anchor_t, Node> anchors_;
     Node root_;
 };
+
+// For a map that may be changed, and for one that may not.
+template <class Fields>
+auto find_in(Fields& fields, std::string_view key) noexcept -> decltype(&fields.front().second) {
+    for (auto& [name, node] : fields) {
+        if (name == key) {
+            return &node;
+        }
+    }
+    return nullptr;
+}
 
 // One step of a key's path: a name, or an index, which is empty for all.
 struct Step {
@@ -236,14 +248,11 @@ void set_below(Node& node,
 }  // namespace
 
 const Node* Node::find(std::string_view key) const noexcept {
-    const auto found =
-        std::ranges::find(fields, key, [](const auto& f) -> const std::string& { return f.first; });
-    return found == fields.end() ? nullptr : &found->second;
+    return find_in(fields, key);
 }
 
 Node* Node::find(std::string_view key) noexcept {
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): ours, and not const.
-    return const_cast<Node*>(std::as_const(*this).find(key));
+    return find_in(fields, key);
 }
 
 Node& Node::at(const std::string& key) {

@@ -69,6 +69,7 @@ Spread spread_of(std::span<const Outcome> outcomes, std::size_t figure) {
     const Figure& first = outcomes.front().figures[figure];
     Spread spread{.name = first.name, .worst = first.value, .worst_seed = outcomes.front().seed};
     std::vector<double> values;
+    values.reserve(outcomes.size());
     for (const Outcome& outcome : outcomes) {
         const double value = outcome.figures[figure].value;
         values.push_back(value);

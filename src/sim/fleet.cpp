@@ -106,7 +106,7 @@ void Fleet::handle(const What& what) {
         case Step::arrive:
             return arrive(process);
         case Step::again: {
-            Request request = process.requests.at(what.request);
+            const Request request = process.requests.at(what.request);
             process.requests.erase(what.request);
             return ask(process, request);
         }

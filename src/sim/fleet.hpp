@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -75,7 +76,7 @@ private:
 
         const Service& service;
         std::uint32_t number;
-        std::optional<pool::Machine> machine{};  // None while it is down.
+        std::unique_ptr<pool::Machine> machine{};  // None while it is down.
         std::uint32_t life = 0;
         std::vector<Connection> connections{};
         std::unordered_map<std::uint64_t, Request> requests{};  // Those that wait.

@@ -38,7 +38,7 @@ void Fleet::start(Process& process) {
         seed_of(seed_, process.service.name, fmt::format("machine {}", process.life));
     pool::Config config = config_of(process.service);
     config.target = process.target;
-    process.machine.emplace(config, seed);
+    process.machine = std::make_unique<pool::Machine>(config, seed);
     trace(process, "starts");
     tell(process, pool::Tick{});
     schedule_work(process);

@@ -17,6 +17,7 @@ void Fleet::sample() {
 
 std::vector<Sample> Fleet::row(Time now) const {
     std::vector<Sample> row;
+    row.reserve(processes_.size());
     for (const Process& process : processes_) {
         const int lent = process.machine ? process.machine->counts().in_use : 0;
         row.push_back({.at = now,

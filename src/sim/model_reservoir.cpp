@@ -170,6 +170,7 @@ private:
 
     [[nodiscard]] std::vector<Sample> row(Time now) const {
         std::vector<Sample> row;
+        row.reserve(processes_.size());
         for (const Process& process : processes_) {
             row.push_back({.at = now,
                            .service = static_cast<std::uint32_t>(row.size()),

@@ -31,7 +31,7 @@ figure { margin: 1.6rem 0; } figcaption { font-weight: 600; }
   border-radius: 2px; margin-right: .35rem; vertical-align: -1px; background: var(--soft); }
 svg { width: 100%; height: auto; }
 .grid { stroke: var(--grid); } .tick { fill: var(--soft); font-size: 12px; }
-.tick.x { text-anchor: middle; } .tick.y { text-anchor: end; }
+.tick.x { text-anchor: middle; } .tick.y, .tick.unit { text-anchor: end; }
 .line { fill: none; stroke-width: 1.8; } .band { opacity: .22; stroke: none; }
 .level { stroke-dasharray: 5 4; stroke-width: 1.4; } .fault { stroke: var(--fault); }
 .line.a, .level.a { stroke: var(--a); } .line.b, .level.b { stroke: var(--b); }
@@ -163,6 +163,7 @@ private:
     template <class Value>
     static std::vector<ChartPoint> line_of(const std::vector<Moment>& moments, Value value) {
         std::vector<ChartPoint> points;
+        points.reserve(moments.size());
         for (const Moment& moment : moments) {
             points.push_back({moment.at, value(moment)});
         }

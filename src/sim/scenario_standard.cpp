@@ -64,6 +64,7 @@ void read_word(Fields& fields,
     const auto found = std::ranges::find(words, text, &Word<Enum>::word);
     if (found == words.end()) {
         std::vector<std::string_view> known;
+        known.reserve(words.size());
         for (const Word<Enum>& word : words) {
             known.push_back(word.word);
         }
