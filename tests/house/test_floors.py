@@ -18,6 +18,7 @@ HOUSE = {
         cmake_minimum_required(VERSION 3.25)
         project(house LANGUAGES CXX)
         add_library(holdfast_warnings INTERFACE)
+        add_library(holdfast_branches INTERFACE)
         add_library(Threads::Threads INTERFACE IMPORTED)
         include({REPOSITORY}/cmake/Floors.cmake)
         add_subdirectory(src/base)
