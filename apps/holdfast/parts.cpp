@@ -8,6 +8,7 @@
 
 #include <holdfast/base/error.hpp>
 #include <holdfast/flow/sql_provider.hpp>
+#include <holdfast/store/catalogue.hpp>
 
 namespace holdfast::demo {
 std::span<const sql::MigrationFile> schema_files();  // Made from schema/*.sql.
@@ -25,6 +26,7 @@ Parts::Parts(const Config& config)
           flow::schema_part(),
           lock_.part(),
           sql::SchemaPart{.name = "demo", .files = demo::schema_files(), .oldest = 1},
+          store::schema_part(),
       } {}
 
 const sql::SchemaPart& Parts::named(std::string_view name) const {

@@ -22,13 +22,18 @@ public:
     Parts& operator=(const Parts&) = delete;
 
     [[nodiscard]] std::span<const sql::SchemaPart> all() const noexcept { return parts_; }
+    // Those that are applied when none is named: all but the store, whose tables have names that
+    // somebody may have given to tables of his own.
+    [[nodiscard]] std::span<const sql::SchemaPart> usual() const noexcept {
+        return all().first(parts_.size() - 1);
+    }
     // Requires: `name` is in the list. Else invalid_argument, which names those that are.
     // The locks are "lock", whatever their tables are called.
     [[nodiscard]] const sql::SchemaPart& named(std::string_view name) const;
 
 private:
     lock::Schema lock_;
-    std::array<sql::SchemaPart, 3> parts_;
+    std::array<sql::SchemaPart, 4> parts_;
 };
 
 }  // namespace holdfast::app

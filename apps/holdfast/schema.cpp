@@ -1,6 +1,7 @@
 #include "schema.hpp"
 
 #include <array>
+#include <span>
 #include <vector>
 
 #include "answer.hpp"
@@ -16,11 +17,14 @@
 namespace holdfast::app {
 namespace {
 
-std::vector<sql::SchemaPart> chosen(const Parts& parts, const SchemaRequest& request) {
+// The part that was named, else `otherwise`.
+std::vector<sql::SchemaPart> chosen(const Parts& parts,
+                                    const SchemaRequest& request,
+                                    std::span<const sql::SchemaPart> otherwise) {
     if (!request.part.empty()) {
         return {parts.named(request.part)};
     }
-    return {parts.all().begin(), parts.all().end()};
+    return {otherwise.begin(), otherwise.end()};
 }
 
 std::string state_of(const sql::PartStatus& status) {
@@ -59,7 +63,8 @@ sql::Product product_named(const std::string& name) {
 
 int schema_apply(const Context& context, const SchemaRequest& request) {
     const Parts known(context.config);
-    const std::vector<sql::SchemaPart> parts = chosen(known, request);  // Before a file is created.
+    const std::vector<sql::SchemaPart> parts =
+        chosen(known, request, known.usual());  // Before a file is created.
     const std::string& url = required_database_url(context);
     sql::DatabaseOptions options = database_options(context);
     options.create = true;
@@ -82,7 +87,7 @@ int schema_apply(const Context& context, const SchemaRequest& request) {
 
 int schema_status(const Context& context, const SchemaRequest& request) {
     const Parts known(context.config);
-    const std::vector<sql::SchemaPart> parts = chosen(known, request);
+    const std::vector<sql::SchemaPart> parts = chosen(known, request, known.usual());
     const std::string& url = required_database_url(context);
     sql::Database db{url, database_options(context)};
 
@@ -105,7 +110,7 @@ int schema_dump(const Context& context, const SchemaRequest& request) {
     Json json{{"dialect", request.dialect}, {"parts", Json::array()}};
     std::string text;
     const Parts known(context.config);
-    for (const sql::SchemaPart& part : chosen(known, request)) {
+    for (const sql::SchemaPart& part : chosen(known, request, known.all())) {
         const std::string sql = sql::schema_dump(part, product);
         json["parts"].push_back({{"part", part.name}, {"sql", sql}});
         text += fmt::format(

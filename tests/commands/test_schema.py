@@ -56,6 +56,13 @@ class OnEveryDatabase:
     def test_a_part_can_be_named(self):
         self.assertEqual(self.demo_part(self.schema("apply", "--part", "demo"))["part"], "demo")
 
+    def test_the_stores_tables_are_made_only_if_they_are_asked_for(self):
+        self.demo_part(self.schema("apply"))
+        status = self.schema("status", "--part", "store").json["parts"][0]
+        self.assertEqual(status["state"], "not there")
+        part = self.schema("apply", "--part", "store").json["parts"][0]
+        self.assertEqual((part["part"], part["from"], part["version"]), ("store", 0, part["known"]))
+
 
 class OnSqlite(OnEveryDatabase, binary.CommandTest):
     def setUp(self):
@@ -98,6 +105,9 @@ class Dump(binary.CommandTest):
         for dialect, text in texts.items():
             self.assertIn("holdfast_demo_ledger", text)
             self.assertNotIn("{", text, dialect)
+            store = self.dump(dialect, "--part", "store").out
+            self.assertEqual(store.count("CREATE TABLE"), 38, dialect)
+            self.assertIn(store, text)
         self.assertIn("STRICT", texts["sqlite"])
         self.assertIn("BIGINT", texts["postgres"])
         self.assertIn("INDEX ASYNC", texts["dsql"])

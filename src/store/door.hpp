@@ -1,0 +1,67 @@
+// The one way from this floor to a transaction: by an operation that is classified.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "operations.hpp"
+
+#include <holdfast/sql/database.hpp>
+#include <holdfast/store/types.hpp>
+
+namespace holdfast::store {
+
+[[nodiscard]] inline sql::TxOptions options_of(const Operation& operation, const Call& call) {
+    return {.deadline = call.deadline,
+            .stop = call.stop,
+            .read_only = operation.isolation == Isolation::read_only};
+}
+
+template <class Body>
+auto transact(sql::Database& db, const Operation& operation, const Call& call, Body&& body) {
+    return db.transact(operation.name, options_of(operation, call), std::forward<Body>(body));
+}
+
+// One statement as a transaction of its own.
+template <class... A>
+sql::Result run(sql::Database& db,
+                const Operation& operation,
+                const Call& call,
+                const sql::Statement& statement,
+                const A&... args) {
+    return db.run(operation.name, options_of(operation, call), statement, args...);
+}
+
+// ---- What is refused at the door --------------------------------------------------------------
+
+[[nodiscard]] std::int32_t number(ShardId shard);  // Requires: from 1. Else invalid_argument.
+[[nodiscard]] constexpr std::int64_t number(RangeId range) noexcept {
+    return static_cast<std::int64_t>(range);
+}
+// Requires: 1 to `bytes_max` bytes without a zero among them. Else invalid_argument.
+void require_name(std::string_view what, std::string_view name, std::size_t bytes_max);
+// Requires: from 1 to page_size_max. Else InvalidPersistenceRequest.
+[[nodiscard]] std::int64_t require_page_size(std::int64_t size);
+inline constexpr std::int64_t page_size_max = 100'000;
+
+// A database takes no value above a limit of its own; said before a round trip was made for it.
+void require_size(const sql::Dialect& dialect, const Blob& blob);
+
+// Rows that one statement deletes at most: databases bound what a transaction may change.
+inline constexpr std::int64_t chunk_rows = 1'000;
+
+// Runs `chunk`, which deletes up to chunk_rows rows and counts them, until none are left.
+template <class Chunk>
+std::int64_t in_chunks(Chunk&& chunk) {
+    std::int64_t total = 0;
+    for (;;) {
+        const std::int64_t deleted = chunk();
+        total += deleted;
+        if (deleted < chunk_rows) {
+            return total;
+        }
+    }
+}
+
+}  // namespace holdfast::store

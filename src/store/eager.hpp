@@ -1,0 +1,17 @@
+// How transactions of queues are repeated.
+#pragma once
+
+#include "door.hpp"
+
+namespace holdfast::store {
+
+// Where rivals conflict instead of waiting, all who add to one queue do: soon again, and often.
+[[nodiscard]] inline sql::TxOptions eager(const Operation& operation, const Call& call) {
+    sql::TxOptions options = options_of(operation, call);
+    options.retry = sql::RetryPolicy{.max_retries = 50,
+                                     .base_delay = std::chrono::milliseconds{5},
+                                     .max_delay = std::chrono::milliseconds{100}};
+    return options;
+}
+
+}  // namespace holdfast::store

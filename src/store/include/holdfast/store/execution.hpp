@@ -1,0 +1,191 @@
+// The state of runs, and which run of a workflow is the current one.
+//
+// Every write names what its writer believes: the lease of the shard, the run that is current, and
+// the version of the run. All of it is proved in the transaction that writes, which is then applied
+// as a whole or not at all. What was not so throws, and the error carries what was found:
+// ShardOwnershipLost, CurrentWorkflowConditionFailed, WorkflowConditionFailed, in this order.
+//
+// History is appended before its run is written, and outside of that transaction. What a failed
+// write leaves there is harmless: no run points to it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <holdfast/store/error.hpp>
+#include <holdfast/store/history_tasks.hpp>
+#include <holdfast/store/shard.hpp>
+#include <holdfast/store/types.hpp>
+
+namespace holdfast::store {
+
+// The kind of an execution. Ids of different kinds never meet. 0 is reserved and refused.
+enum class Archetype : std::uint32_t {};
+inline constexpr Archetype workflow_archetype{1};
+
+struct WorkflowKey {
+    NamespaceId ns{};
+    std::string workflow_id{};  // 1 to name_bytes_max bytes.
+    Archetype archetype = workflow_archetype;
+
+    friend bool operator==(const WorkflowKey&, const WorkflowKey&) = default;
+};
+
+// What a run has besides what is open.
+struct RunRecord {
+    std::int64_t next_event_id = 0;
+    std::int64_t last_write_version = 0;
+    std::int64_t db_record_version = 0;
+    Blob info{};
+    Blob state{};
+
+    friend bool operator==(const RunRecord&, const RunRecord&) = default;
+};
+
+struct ChasmNode {
+    Blob metadata{};
+    std::optional<Blob> data{};
+
+    friend bool operator==(const ChasmNode&, const ChasmNode&) = default;
+};
+
+// What a run has open.
+struct OpenItems {
+    std::map<std::int64_t, Blob> activities{};
+    std::map<std::string, Blob> timers{};
+    std::map<std::int64_t, Blob> children{};
+    std::map<std::int64_t, Blob> request_cancels{};
+    std::map<std::int64_t, Blob> signals{};
+    std::set<std::string> signals_requested{};
+    std::map<std::string, ChasmNode> chasm{};
+
+    friend bool operator==(const OpenItems&, const OpenItems&) = default;
+};
+struct ClosedItems {
+    std::set<std::int64_t> activities{};
+    std::set<std::string> timers{};
+    std::set<std::int64_t> children{};
+    std::set<std::int64_t> request_cancels{};
+    std::set<std::int64_t> signals{};
+    std::set<std::string> signals_requested{};
+    std::set<std::string> chasm{};
+};
+
+// A run as it is stored.
+struct Execution {
+    RunRecord record{};
+    OpenItems items{};
+    std::vector<Blob> buffered{};  // In the order in which they came.
+
+    friend bool operator==(const Execution&, const Execution&) = default;
+};
+
+// What all writes of a run have. `current` becomes the pointer, where the mode says that it does;
+// its `run` is the run that is written.
+struct RunWrite {
+    WorkflowKey workflow{};
+    CurrentRun current{};
+    // The version is the new one, and the stored one must be one less. 0 is a writer from before
+    // there were versions: the stored next_event_id must be `expected_next_event_id`.
+    RunRecord record{};
+    std::int64_t expected_next_event_id = 0;
+    Tasks tasks{};
+};
+// All that a run has, in place of what it had.
+struct Snapshot : RunWrite {
+    OpenItems items{};
+};
+// What changes. What is closed is closed after what is opened was opened.
+struct Mutation : RunWrite {
+    OpenItems opened{};
+    ClosedItems closed{};
+    bool clear_buffered = false;
+    std::optional<Blob> buffered{};  // Appended.
+};
+
+enum class CreateMode : std::uint8_t {
+    brand_new,       // There must be no current run; the new one becomes it.
+    update_current,  // The current run must be `previous_run`, with that version, and completed.
+    bypass_current,  // Another run is the current one, and stays it.
+};
+struct CreateRequest {
+    ShardLease lease{};
+    CreateMode mode = CreateMode::brand_new;
+    std::optional<RunId> previous_run{};
+    std::int64_t previous_last_write_version = 0;
+    Snapshot snapshot{};
+};
+
+enum class UpdateMode : std::uint8_t {
+    update_current,  // The run must be the current one; so is the new run then, if there is one.
+    bypass_current,  // The run must not be the current one.
+    ignore_current,  // Whatever the current run is: this one is closed.
+};
+struct UpdateRequest {
+    ShardLease lease{};
+    UpdateMode mode = UpdateMode::update_current;
+    Mutation mutation{};
+    std::optional<Snapshot> new_run{};  // Of the same workflow.
+};
+
+enum class ResolveMode : std::uint8_t { update_current, bypass_current };
+// Replaces a run by another history of itself. With update_current the current run must be that of
+// `current`, or else the reset one.
+struct ResolveRequest {
+    ShardLease lease{};
+    ResolveMode mode = ResolveMode::update_current;
+    Snapshot reset{};
+    std::optional<Mutation> current{};
+    std::optional<Snapshot> new_run{};
+};
+
+// Safe to share between threads. On PostgreSQL every call makes two round trips at most.
+class Executions {
+public:
+    // Requires: `shards` outlives this object.
+    explicit Executions(Shards& shards) noexcept : shards_(shards) {}
+    Executions(const Executions&) = delete;
+    Executions& operator=(const Executions&) = delete;
+
+    void create(const CreateRequest& request, const Call& call = {});
+    void update(const UpdateRequest& request, const Call& call = {});
+    void resolve_conflict(const ResolveRequest& request, const Call& call = {});
+    // Replaces a run and leaves the pointer. A run that is not there is ConditionFailed.
+    void set(const ShardLease& lease, const Snapshot& snapshot, const Call& call = {});
+
+    // All that the run has but its history. What is gone already is deleted.
+    void remove(ShardId shard, const WorkflowKey& workflow, RunId run, const Call& call = {});
+    // The pointer, if it names this run; else nothing is done.
+    void remove_current(ShardId shard,
+                        const WorkflowKey& workflow,
+                        RunId run,
+                        const Call& call = {});
+
+    // One snapshot of all that the run has.
+    [[nodiscard]] std::optional<Execution> find(ShardId shard,
+                                                const WorkflowKey& workflow,
+                                                RunId run,
+                                                const Call& call = {}) const;
+    [[nodiscard]] std::optional<CurrentRun> find_current(ShardId shard,
+                                                         const WorkflowKey& workflow,
+                                                         const Call& call = {}) const;
+    // The same; throws NotFound.
+    [[nodiscard]] Execution get(ShardId shard,
+                                const WorkflowKey& workflow,
+                                RunId run,
+                                const Call& call = {}) const;
+    [[nodiscard]] CurrentRun get_current(ShardId shard,
+                                         const WorkflowKey& workflow,
+                                         const Call& call = {}) const;
+    // Nobody can list runs in the order of a hash: throws Unimplemented. Visibility lists them.
+    [[noreturn]] static void list_concrete(ShardId shard);
+
+private:
+    Shards& shards_;
+};
+
+}  // namespace holdfast::store

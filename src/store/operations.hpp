@@ -1,0 +1,137 @@
+// Every transaction of the store, and why it is right under snapshot isolation.
+#pragma once
+
+#include <holdfast/store/catalogue.hpp>
+
+namespace holdfast::store::operation {
+
+using enum Isolation;
+
+// ---- Shards -----------------------------------------------------------------------------------
+
+inline constexpr Operation get_shard{"GetShard", read_only, "one row"};
+inline constexpr Operation create_shard{"CreateShard", one_statement, "its key"};
+inline constexpr Operation update_shard{"UpdateShard", locks_what_it_reads, "shard"};
+inline constexpr Operation assert_shard{"AssertShardOwnership", read_only, "one row"};
+
+// ---- Runs -------------------------------------------------------------------------------------
+
+// A row that is to be created is not there to be locked: two who create it meet at its key.
+inline constexpr Operation create_run{
+    "CreateWorkflowExecution", locks_what_it_reads, "shard, pointer, previous run; new run by key"};
+inline constexpr Operation update_run{
+    "UpdateWorkflowExecution", locks_what_it_reads, "shard, pointer, run; new run by key"};
+inline constexpr Operation resolve_run{"ConflictResolveWorkflowExecution",
+                                       locks_what_it_reads,
+                                       "shard, pointer, reset run, current run; new run by key"};
+inline constexpr Operation set_run{"SetWorkflowExecution", locks_what_it_reads, "shard, run"};
+inline constexpr Operation delete_run{
+    "DeleteWorkflowExecution", idempotent, "deletes all rows of a run, whatever they are"};
+inline constexpr Operation delete_pointer{
+    "DeleteCurrentWorkflowExecution", one_statement, "pointer, if it names the run"};
+inline constexpr Operation get_pointer{"GetCurrentExecution", read_only, "one row"};
+inline constexpr Operation get_run{"GetWorkflowExecution", read_only, "one snapshot of nine reads"};
+
+// ---- History tasks ----------------------------------------------------------------------------
+
+inline constexpr Operation add_tasks{"AddHistoryTasks", locks_what_it_reads, "shard"};
+inline constexpr Operation get_tasks{"GetHistoryTasks", read_only, "one read"};
+inline constexpr Operation complete_task{"CompleteHistoryTask", idempotent, "deletes by key"};
+inline constexpr Operation complete_tasks{
+    "RangeCompleteHistoryTasks", idempotent, "deletes a range in chunks"};
+inline constexpr Operation put_dlq_task{
+    "PutReplicationTaskToDLQ", idempotent, "a task never changes: the first one stays"};
+inline constexpr Operation get_dlq_tasks{"GetReplicationTasksFromDLQ", read_only, "one read"};
+inline constexpr Operation delete_dlq_task{
+    "DeleteReplicationTaskFromDLQ", idempotent, "deletes by key"};
+inline constexpr Operation delete_dlq_tasks{
+    "RangeDeleteReplicationTaskFromDLQ", idempotent, "deletes a range in chunks"};
+
+// ---- History ----------------------------------------------------------------------------------
+
+inline constexpr Operation append_nodes{
+    "AppendHistoryNodes", idempotent, "node and branch by their keys, which never mean another"};
+inline constexpr Operation delete_nodes{"DeleteHistoryNodes", idempotent, "deletes by key"};
+inline constexpr Operation read_branch{"ReadHistoryBranch", read_only, "one snapshot"};
+inline constexpr Operation fork_branch{
+    "ForkHistoryBranch", locks_what_it_reads, "parent's branch, which must not be on its way out"};
+// Of two who delete branches that share nodes at the same moment, each may leave what the other
+// still names: nodes can be left over, but none that somebody reads are lost.
+inline constexpr Operation mark_branch{
+    "DeleteHistoryBranch", locks_what_it_reads, "branch; forks of it meet there"};
+inline constexpr Operation delete_branch{
+    "DeleteHistoryBranchRows", idempotent, "deletes in chunks what a marked branch left"};
+inline constexpr Operation get_tree{"GetHistoryTreeContainingBranch", read_only, "one read"};
+inline constexpr Operation scan_trees{"GetAllHistoryTreeBranches", read_only, "one read"};
+
+// ---- Matching ---------------------------------------------------------------------------------
+
+inline constexpr Operation create_task_queue{"CreateTaskQueue", one_statement, "its key"};
+inline constexpr Operation get_task_queue{"GetTaskQueue", read_only, "one row"};
+inline constexpr Operation update_task_queue{"UpdateTaskQueue", locks_what_it_reads, "queue"};
+inline constexpr Operation delete_task_queue{
+    "DeleteTaskQueue", one_statement, "queue, if it has the range"};
+inline constexpr Operation list_task_queues{"ListTaskQueue", read_only, "one read"};
+inline constexpr Operation add_queue_tasks{"CreateTasks", locks_what_it_reads, "queue"};
+inline constexpr Operation get_queue_tasks{"GetTasks", read_only, "one read"};
+inline constexpr Operation complete_queue_tasks{
+    "CompleteTasksLessThan", idempotent, "deletes what comes before a place"};
+inline constexpr Operation get_user_data{"GetTaskQueueUserData", read_only, "one row"};
+inline constexpr Operation update_user_data{
+    "UpdateTaskQueueUserData", locks_what_it_reads, "user data of all queues, each written"};
+inline constexpr Operation list_user_data{"ListTaskQueueUserDataEntries", read_only, "one read"};
+inline constexpr Operation get_builds{"GetTaskQueuesByBuildId", read_only, "one read"};
+
+// ---- Namespaces -------------------------------------------------------------------------------
+
+// The counter is the fence of all namespaces: who changes one, also who deletes it, has locked it.
+inline constexpr Operation create_namespace{"CreateNamespace", locks_what_it_reads, "counter"};
+inline constexpr Operation update_namespace{"UpdateNamespace", locks_what_it_reads, "counter"};
+inline constexpr Operation delete_namespace{"DeleteNamespace", locks_what_it_reads, "counter"};
+inline constexpr Operation get_namespace{"GetNamespace", read_only, "one row"};
+inline constexpr Operation list_namespaces{"ListNamespaces", read_only, "one read"};
+inline constexpr Operation get_namespace_metadata{"GetMetadata", read_only, "one row"};
+
+// ---- The cluster ------------------------------------------------------------------------------
+
+inline constexpr Operation save_cluster{"SaveClusterMetadata", locks_what_it_reads, "cluster"};
+inline constexpr Operation get_cluster{"GetClusterMetadata", read_only, "one row"};
+inline constexpr Operation list_clusters{"ListClusterMetadata", read_only, "one read"};
+inline constexpr Operation delete_cluster{"DeleteClusterMetadata", idempotent, "deletes by key"};
+inline constexpr Operation upsert_member{
+    "UpsertClusterMembership", idempotent, "a host's own row, which it alone writes"};
+inline constexpr Operation get_members{"GetClusterMembers", read_only, "one read"};
+inline constexpr Operation prune_members{
+    "PruneClusterMembership", idempotent, "deletes what has expired by the database's clock"};
+
+// ---- Nexus ------------------------------------------------------------------------------------
+
+inline constexpr Operation put_endpoint{
+    "CreateOrUpdateNexusEndpoint", locks_what_it_reads, "table's version, endpoint"};
+inline constexpr Operation delete_endpoint{
+    "DeleteNexusEndpoint", locks_what_it_reads, "table's version, endpoint"};
+inline constexpr Operation get_endpoint{"GetNexusEndpoint", read_only, "one row"};
+inline constexpr Operation list_endpoints{"ListNexusEndpoints", read_only, "one snapshot"};
+
+// ---- Queues -----------------------------------------------------------------------------------
+
+inline constexpr Operation init_queue{"InitQueue", idempotent, "the first one's rows stay"};
+inline constexpr Operation enqueue{"EnqueueMessage", locks_what_it_reads, "queue's metadata"};
+inline constexpr Operation read_queue{"ReadMessages", read_only, "one read"};
+inline constexpr Operation delete_message{"DeleteMessage", idempotent, "deletes by key"};
+inline constexpr Operation delete_messages{
+    "DeleteMessagesBefore", locks_what_it_reads, "queue's metadata"};
+inline constexpr Operation update_acks{"UpdateAckLevel", locks_what_it_reads, "queue's metadata"};
+inline constexpr Operation get_acks{"GetAckLevels", read_only, "one row"};
+
+inline constexpr Operation create_named_queue{"CreateQueue", one_statement, "its key"};
+inline constexpr Operation enqueue_named{
+    "EnqueueNamedMessage", locks_what_it_reads, "queue's metadata"};
+inline constexpr Operation read_named_queue{"ReadNamedMessages", read_only, "one snapshot"};
+inline constexpr Operation delete_named_messages{
+    "RangeDeleteMessages", locks_what_it_reads, "queue's metadata"};
+inline constexpr Operation delete_named_rows{
+    "RangeDeleteMessageRows", idempotent, "deletes in chunks what nobody reads any more"};
+inline constexpr Operation list_named_queues{"ListQueues", read_only, "one snapshot"};
+
+}  // namespace holdfast::store::operation

@@ -1,0 +1,39 @@
+// The row that says which run of a workflow is the current one.
+#pragma once
+
+#include <optional>
+
+#include <holdfast/sql/tx.hpp>
+#include <holdfast/store/execution.hpp>
+
+namespace holdfast::sql {
+class Database;
+}
+
+namespace holdfast::store {
+
+// Requires: a name that fits into a key, and an archetype other than 0. Else invalid_argument.
+void require_workflow(const WorkflowKey& workflow);
+
+[[nodiscard]] sql::Answer ask_pointer(sql::Tx& tx, ShardId shard, const WorkflowKey& workflow);
+[[nodiscard]] std::optional<CurrentRun> read_pointer(const sql::Rows& rows);
+
+void insert_pointer(sql::Tx& tx,
+                    ShardId shard,
+                    const WorkflowKey& workflow,
+                    const CurrentRun& current);
+// Requires: this transaction has locked the pointer and seen that it names `previous`.
+void move_pointer(sql::Tx& tx,
+                  ShardId shard,
+                  const WorkflowKey& workflow,
+                  RunId previous,
+                  const CurrentRun& current);
+
+[[nodiscard]] std::optional<CurrentRun> find_pointer(sql::Database& db,
+                                                     ShardId shard,
+                                                     const WorkflowKey& workflow,
+                                                     const Call& call);
+void delete_pointer(
+    sql::Database& db, ShardId shard, const WorkflowKey& workflow, RunId run, const Call& call);
+
+}  // namespace holdfast::store

@@ -1,0 +1,394 @@
+// Statements of shards, runs, pointers, open items and buffered events, as the database sees them.
+#include <map>
+#include <set>
+
+#include "statements_execution.hpp"
+#include "statements_maps.hpp"
+#include "statements_shard.hpp"
+#include "store_fixture.hpp"
+
+namespace holdfast::store::stories {
+namespace {
+
+using namespace statements;
+
+constexpr std::int32_t shard = 7;
+
+class Statements : public StatementStory {
+public:
+    const Uuid ns = Uuid::v4();
+    const Uuid run = Uuid::v4();
+    const std::string workflow = "order-7";
+};
+
+TEST_P(Statements, AShardIsInsertedOnceAndUpdatedUnderItsRange) {
+    HOLDFAST_CHECK("store 1");
+    EXPECT_EQ(count(insert_shard, shard, 5, bytes("info"), "Proto3"), 1);
+    HOLDFAST_CHECK("store 2");
+    EXPECT_EQ(code(insert_shard, shard, 6, bytes("other"), "Proto3"), Code::already_exists);
+    HOLDFAST_CHECK("store 3");
+    const auto row = [&] {
+        return rows(select_shard, shard)[0].as<std::int64_t, sql::Bytes, std::string>();
+    };
+    EXPECT_EQ(row(), std::tuple(5, bytes("info"), "Proto3"));
+
+    HOLDFAST_CHECK("store 4");
+    EXPECT_EQ(count(update_shard.write(), shard, 5, 6, bytes("newer"), "Json"), 1);
+    HOLDFAST_CHECK("store 5");
+    EXPECT_EQ(count(update_shard.write(), shard + 1, 5, 6, bytes("newer"), "Json"), 0);
+    EXPECT_EQ(count(update_shard.write(), shard, 5, 7, bytes("late"), "Json"), 0);
+    HOLDFAST_CHECK("store 6");
+    EXPECT_EQ(row(), std::tuple(6, bytes("newer"), "Json"));
+
+    HOLDFAST_CHECK("store 7");
+    EXPECT_EQ(locked(read_lock_shard, shard)[0].get<std::int64_t>(0), 6);
+    HOLDFAST_CHECK("store 8");
+    EXPECT_EQ(locked(write_lock_shard, shard)[0].get<std::int64_t>(0), 6);
+}
+
+TEST_P(Statements, ARunIsInsertedOnceAndUpdatedUnderItsTokens) {
+    const auto insert = [&] {
+        return count(insert_execution,
+                     shard,
+                     ns,
+                     workflow,
+                     run,
+                     11,
+                     12,
+                     bytes("info"),
+                     "Proto3",
+                     bytes("state"),
+                     "Json",
+                     13);
+    };
+    const auto update = [&](const Uuid& which, std::int64_t version) {
+        return count(update_execution,
+                     shard,
+                     ns,
+                     workflow,
+                     which,
+                     version,
+                     11,
+                     21,
+                     22,
+                     bytes("new info"),
+                     "Json",
+                     bytes("new state"),
+                     "Proto3",
+                     14);
+    };
+    const auto select = [&] { return rows(select_execution, shard, ns, workflow, run); };
+    const auto columns = [&] {
+        return select()[0]
+            .as<std::int64_t,
+                std::int64_t,
+                sql::Bytes,
+                std::string,
+                sql::Bytes,
+                std::string,
+                std::int64_t>();
+    };
+
+    HOLDFAST_CHECK("store 14");
+    EXPECT_EQ(count(delete_execution, shard, ns, workflow, run), 0);
+    EXPECT_TRUE(select().empty());
+    HOLDFAST_CHECK("store 9");
+    EXPECT_EQ(insert(), 1);
+    HOLDFAST_CHECK("store 10");
+    EXPECT_EQ(test::code_of(insert), Code::already_exists);
+    HOLDFAST_CHECK("store 11");
+    EXPECT_EQ(columns(), std::tuple(11, 12, bytes("info"), "Proto3", bytes("state"), "Json", 13));
+    HOLDFAST_CHECK("store 16");
+    HOLDFAST_CHECK("store 17");  // One lock for both: a weaker one had no caller.
+    const sql::Rows lock = locked(lock_execution, shard, ns, workflow, run);
+    EXPECT_EQ((lock[0].as<std::int64_t, std::int64_t>()), std::tuple(13, 11));
+
+    HOLDFAST_CHECK("store 13");
+    EXPECT_EQ(update(Uuid::v4(), 13), 0);
+    EXPECT_EQ(update(run, 12), 0) << "the token is part of the statement";
+    HOLDFAST_CHECK("store 12");
+    EXPECT_EQ(update(run, 13), 1);
+    EXPECT_EQ(columns(),
+              std::tuple(21, 22, bytes("new info"), "Json", bytes("new state"), "Proto3", 14));
+    HOLDFAST_CHECK("store 15");
+    EXPECT_EQ(count(delete_execution, shard, ns, workflow, run), 1);
+    EXPECT_TRUE(select().empty());
+}
+
+// The same story for both tables; `key` is what the key has after the workflow's id.
+template <class... Key>
+void tell_of_pointers(Statements& story,
+                      const Statement& insert,
+                      const FencedStatement& update,
+                      const Statement& select,
+                      const Statement& lock,
+                      const FencedStatement& remove,
+                      const Uuid& ns,
+                      const Key&... key) {
+    const Uuid first = Uuid::v4();
+    const Uuid second = Uuid::v4();
+    const std::optional<sql::Timestamp> no_time;
+    const auto put = [&] {
+        return story.count(
+            insert, shard, ns, key..., first, "request", 1, 1, no_time, 3, bytes("blob"), "Json");
+    };
+    const auto move = [&](const Uuid& from) {
+        return story.count(update.write(),
+                           shard,
+                           ns,
+                           key...,
+                           from,
+                           second,
+                           "again",
+                           3,
+                           2,
+                           at(5'000'000us),
+                           4,
+                           bytes("newer"),
+                           "Json");
+    };
+    const auto read = [&](const Statement& statement) {
+        return story.locked(statement, shard, ns, key...);
+    };
+
+    EXPECT_EQ(move(first), 0) << "there is none yet";
+    EXPECT_EQ(put(), 1);
+    EXPECT_EQ(test::code_of(put), Code::already_exists);
+    for (const Statement& statement : {select, lock}) {
+        const sql::Rows rows = read(statement);
+        ASSERT_EQ(rows.size(), 1U);
+        EXPECT_EQ(rows[0].get<Uuid>(0), first);
+        EXPECT_EQ(rows[0].get<std::string>(1), "request");
+        EXPECT_EQ(rows[0].get<std::optional<sql::Timestamp>>(4), std::nullopt);
+        EXPECT_EQ(rows[0].get<std::int64_t>(5), 3);
+        EXPECT_EQ(rows[0].get<sql::Bytes>(6), bytes("blob"));
+    }
+    EXPECT_EQ(move(second), 0) << "another run is the current one";
+    EXPECT_EQ(move(first), 1);
+    const sql::Rows moved = read(select);
+    EXPECT_EQ(moved[0].get<Uuid>(0), second);
+    EXPECT_EQ(moved[0].get<sql::Timestamp>(4), at(5'000'000us));
+
+    EXPECT_EQ(story.count(remove.write(), shard, ns, key..., first), 0);
+    EXPECT_EQ(read(select).size(), 1U);
+    EXPECT_EQ(story.count(remove.write(), shard, ns, key..., second), 1);
+    EXPECT_TRUE(read(select).empty());
+}
+
+TEST_P(Statements, APointerNamesOneRunUntilThatRunIsNamedToMoveIt) {
+    HOLDFAST_CHECK("store 18");
+    HOLDFAST_CHECK("store 19");
+    HOLDFAST_CHECK("store 20");
+    HOLDFAST_CHECK("store 21");
+    HOLDFAST_CHECK("store 22");
+    tell_of_pointers(*this,
+                     insert_current,
+                     update_current,
+                     select_current,
+                     lock_current,
+                     delete_current,
+                     ns,
+                     workflow);
+    tell_of_pointers(*this,
+                     insert_current_chasm,
+                     update_current_chasm,
+                     select_current_chasm,
+                     lock_current_chasm,
+                     delete_current_chasm,
+                     ns,
+                     workflow,
+                     42);
+}
+
+// ---- What a run has open ------------------------------------------------------------------------
+
+struct MapStatements {
+    const Statement& put;
+    const Statement& all;
+    const Statement& drop;
+    const Statement& clear;
+};
+
+// The same story for each map. `put(key, data)` counts what one statement changed; `key(i)` makes
+// keys of the map's type.
+template <class MakeKey, class Put>
+void tell_of_a_map(Statements& story,
+                   const MapStatements& map,
+                   const Uuid& ns,
+                   const MakeKey& key,
+                   const Put& put) {
+    using Key = decltype(key(0));
+    const Uuid run = Uuid::v4();
+    const auto keys = [&] {
+        std::set<Key> found;
+        for (const sql::Row row : story.rows(map.all, shard, ns, "w", run)) {
+            found.insert(row.get<Key>(0));
+        }
+        return found;
+    };
+    const auto drop = [&](int i) { return story.count(map.drop, shard, ns, "w", run, key(i)); };
+    const auto clear = [&] { return story.count(map.clear, shard, ns, "w", run); };
+
+    EXPECT_EQ(drop(1), 0);
+    EXPECT_EQ(drop(2), 0);
+    EXPECT_EQ(clear(), 0);
+    EXPECT_THAT(keys(), IsEmpty());
+    EXPECT_EQ(put(run, key(1), "one"), 1);
+    EXPECT_THAT(keys(), UnorderedElementsAre(key(1)));
+    EXPECT_EQ(drop(1), 1);
+    EXPECT_THAT(keys(), IsEmpty());
+    EXPECT_EQ(put(run, key(1), "one") + put(run, key(2), "two"), 2);
+    EXPECT_THAT(keys(), UnorderedElementsAre(key(1), key(2)));
+    EXPECT_EQ(drop(1) + drop(2), 2);
+    EXPECT_THAT(keys(), IsEmpty());
+    for (int i = 0; i < 5; ++i) {
+        put(run, key(i), "again");
+    }
+    EXPECT_THAT(keys(), SizeIs(5));
+    put(Uuid::v4(), key(0), "of another run");
+    EXPECT_EQ(clear(), 5);
+    EXPECT_THAT(keys(), IsEmpty());
+}
+
+template <class MakeKey>
+void tell_of_a_blob_map(Statements& story,
+                        const MapStatements& map,
+                        const Uuid& ns,
+                        const MakeKey& key) {
+    const auto put = [&](const Uuid& run, const auto& item, std::string_view data) {
+        return story.count(map.put, shard, ns, "w", run, item, bytes(data), "Proto3");
+    };
+    tell_of_a_map(story, map, ns, key, put);
+    // Put again, an item has the newer value.
+    const Uuid run = Uuid::v4();
+    put(run, key(1), "older");
+    EXPECT_EQ(put(run, key(1), "newer"), 1);
+    const sql::Rows rows = story.rows(map.all, shard, ns, "w", run);
+    ASSERT_EQ(rows.size(), 1U);
+    EXPECT_EQ(rows[0].get<sql::Bytes>(1), bytes("newer"));
+    EXPECT_EQ(rows[0].get<std::string>(2), "Proto3");
+}
+
+TEST_P(Statements, OpenItemsArePutReadDroppedAndClearedAlikeInEveryMap) {
+    HOLDFAST_CHECK("store 25");
+    HOLDFAST_CHECK("store 26");
+    HOLDFAST_CHECK("store 27");
+    HOLDFAST_CHECK("store 28");
+    HOLDFAST_CHECK("store 29");
+    HOLDFAST_CHECK("store 30");
+    HOLDFAST_CHECK("store 31");
+    HOLDFAST_CHECK("store 32");
+    HOLDFAST_CHECK("store 33");
+    HOLDFAST_CHECK("store 34");
+    const auto number = [](int i) { return std::int64_t{i} + 100; };
+    const auto name = [](int i) { return "item-" + std::to_string(i); };
+    tell_of_a_blob_map(
+        *this, {put_activity, all_activity, drop_activity, clear_activity}, ns, number);
+    tell_of_a_blob_map(*this, {put_timer, all_timer, drop_timer, clear_timer}, ns, name);
+    tell_of_a_blob_map(*this, {put_child, all_child, drop_child, clear_child}, ns, number);
+    tell_of_a_blob_map(
+        *this,
+        {put_request_cancel, all_request_cancel, drop_request_cancel, clear_request_cancel},
+        ns,
+        number);
+    tell_of_a_blob_map(*this, {put_signal, all_signal, drop_signal, clear_signal}, ns, number);
+    tell_of_a_map(
+        *this,
+        {put_signal_requested, all_signal_requested, drop_signal_requested, clear_signal_requested},
+        ns,
+        name,
+        [&](const Uuid& of, const std::string& signal, std::string_view) {
+            return count(put_signal_requested, shard, ns, "w", of, signal);
+        });
+    EXPECT_EQ(count(put_signal_requested, shard, ns, "w", run, "twice"), 1);
+    EXPECT_EQ(count(put_signal_requested, shard, ns, "w", run, "twice"), 0) << "a set";
+}
+
+TEST_P(Statements, NodesOfAnExecutionsTreeAreKeptByTheirPath) {
+    const auto path = [](int i) { return "root/" + std::to_string(i); };
+    const auto put = [&](int i, std::string_view data) {
+        return count(put_chasm,
+                     shard,
+                     ns,
+                     workflow,
+                     run,
+                     path(i),
+                     bytes("meta"),
+                     "Proto3",
+                     bytes(data),
+                     "Json");
+    };
+    const auto values = [&] {
+        std::map<std::string, sql::Bytes> found;
+        for (const sql::Row row : rows(all_chasm, shard, ns, workflow, run)) {
+            found[row.get<std::string>(0)] = row.get<sql::Bytes>(3);
+        }
+        return found;
+    };
+    std::map<std::string, sql::Bytes> expected;
+
+    HOLDFAST_CHECK("store 35");
+    for (int i = 0; i < 15; ++i) {
+        EXPECT_EQ(put(i, "old"), 1);
+        expected[path(i)] = bytes("old");
+    }
+    EXPECT_EQ(values(), expected);
+    HOLDFAST_CHECK("store 36");
+    for (int i = 0; i < 5; ++i) {
+        EXPECT_EQ(put(i, "new"), 1);
+        expected[path(i)] = bytes("new");
+    }
+    EXPECT_EQ(values(), expected);
+    HOLDFAST_CHECK("store 37");
+    HOLDFAST_CHECK("store 39");
+    for (int i = 5; i < 10; ++i) {
+        EXPECT_EQ(count(drop_chasm, shard, ns, workflow, run, path(i)), 1);
+        expected.erase(path(i));
+    }
+    EXPECT_EQ(values(), expected);
+    HOLDFAST_CHECK("store 38");
+    EXPECT_EQ(count(clear_chasm, shard, ns, workflow, run), 10);
+    EXPECT_TRUE(values().empty());
+}
+
+TEST_P(Statements, BufferedEventsComeBackInTheOrderInWhichTheyCame) {
+    const auto insert = [&](sql::Tx& tx, int i) {
+        return tx.count(insert_buffered_event,
+                        shard,
+                        ns,
+                        workflow,
+                        run,
+                        bytes("event " + std::to_string(i)),
+                        "Proto3");
+    };
+    const auto read = [&] {
+        std::vector<sql::Bytes> found;
+        for (const sql::Row row : rows(select_buffered_events, shard, ns, workflow, run)) {
+            found.push_back(row.get<sql::Bytes>(0));
+        }
+        return found;
+    };
+    HOLDFAST_CHECK("store 42");
+    EXPECT_EQ(count(delete_buffered_events, shard, ns, workflow, run), 0);
+    EXPECT_THAT(read(), IsEmpty());
+
+    HOLDFAST_CHECK("store 40");
+    HOLDFAST_CHECK("store 41");
+    std::vector<sql::Bytes> expected;
+    db->transact("Test", {}, [&](sql::Tx& tx) {
+        expected.clear();
+        for (int i = 0; i < 20; ++i) {
+            EXPECT_EQ(insert(tx, i), 1);
+            expected.push_back(bytes("event " + std::to_string(i)));
+        }
+    });
+    EXPECT_EQ(read(), expected);
+    HOLDFAST_CHECK("store 43");
+    EXPECT_EQ(count(delete_buffered_events, shard, ns, workflow, run), 20);
+    EXPECT_THAT(read(), IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, Statements, test::every_backend(), test::backend_name);
+
+}  // namespace
+}  // namespace holdfast::store::stories
