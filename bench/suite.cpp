@@ -7,6 +7,7 @@
 #include "flow_suite.hpp"
 #include "gateway_suite.hpp"
 #include "locks_suite.hpp"
+#include "poolsim_suite.hpp"
 #include "sql_suite.hpp"
 #include <fmt/chrono.h>
 #include <fmt/core.h>
@@ -22,6 +23,7 @@ constexpr std::array all_suites{
     SuiteEntry{"flow", "workflows: chains, fan-outs, timers, payloads", &make_flow_suite},
     SuiteEntry{"locks", "locks: taken and released, on many keys and on one", &make_locks_suite},
     SuiteEntry{"gateway", "one durable write through the gateway of DSQL", &make_gateway_suite},
+    SuiteEntry{"poolsim", "the pool simulator: events and seeds", &make_poolsim_suite},
 };
 
 // "sqlite" and "sqlite.commit" choose sqlite.commit.w8; "sql" and "sqlite.commit.w" do not.

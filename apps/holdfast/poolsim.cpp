@@ -170,6 +170,7 @@ int run_many(const Context& context,
             "--out, --plot, --trace and --explain look at one run; give one seed");
     }
     std::vector<sim::Job> jobs;
+    jobs.reserve(seeds.size());
     for (const std::uint64_t seed : seeds) {
         jobs.push_back({&scenario, seed});
     }
@@ -301,7 +302,9 @@ std::vector<std::string> without_old_poolsim_flags(std::vector<std::string> word
         const std::string name = word.substr(0, word.find('='));
         return name == "-config" || name == "-out" || name == "-cpuprofile";
     };
-    if (noun == words.end() || std::none_of(noun, words.end(), old)) {
+    // A verb of ours after the noun: then the words are ours.
+    if (words.end() - noun < 2 || !(noun + 1)->starts_with('-') ||
+        std::none_of(noun, words.end(), old)) {
         return words;
     }
     for (auto word = noun; word != words.end(); ++word) {

@@ -59,6 +59,7 @@ std::vector<Point> run_sweep(const Context& context,
     }
     auto grouped = run_all(context, request, scenarios);
     std::vector<Point> points;
+    points.reserve(all.size());
     for (std::size_t i = 0; i < all.size(); ++i) {
         const std::size_t passed = passing(request, grouped[i]);
         points.push_back({.at = all[i], .outcomes = std::move(grouped[i]), .passed = passed});
@@ -192,6 +193,7 @@ int poolsim_sweep(const Context& context, const PoolsimRequest& request) {
         return bisect(context, request);
     }
     std::vector<sim::Axis> axes;
+    axes.reserve(request.sweeps.size());
     for (const std::string& text : request.sweeps) {
         axes.push_back(sim::parse_axis(text));
     }

@@ -60,6 +60,21 @@ class Bench(binary.CommandTest):
         self.assertEqual(done.json["durability"]["postgres"]["fsync"], "on")
         self.assert_left_behind()
 
+    def test_the_simulator_is_measured_in_events_and_seeds(self):
+        done = self.run_it("bench", "poolsim", *BRIEFLY, "--json")
+        self.assertEqual(done.code, DONE, done)
+        self.assertEqual(
+            [(result["name"], result["unit"]) for result in done.json["results"]],
+            [
+                ("poolsim.events.default", "events/s"),
+                ("poolsim.events.compat", "events/s"),
+                ("poolsim.seeds.t1", "seeds/s"),
+                ("poolsim.seeds.t2", "seeds/s"),
+            ],
+        )
+        for result in done.json["results"]:
+            self.assertGreater(result["counts"]["seconds_per_run"], 0)
+
     def test_one_write_is_one_round_trip_and_many_writers_share_a_commit(self):
         results = {
             result["name"]: result["counts"] for result in self.bench("--json").json["results"]
