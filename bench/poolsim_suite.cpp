@@ -70,7 +70,7 @@ private:
     // ecs-400wps: 44 processes, 22,000 connections, half an hour.
     Pair events(const char* name, sim::Profile profile) {
         const sim::Scenario& scenario = load("ecs-400wps", profile);
-        const std::uint64_t count = 1'000'000;
+        static constexpr std::uint64_t count = 1'000'000;
         return {.name = name,
                 .unit = "events/s",
                 .ours =
@@ -81,8 +81,8 @@ private:
                         });
                     },
                 .limit =
-                    [count](auto time, const auto& stop) {
-                        return repeat(time, stop, [&] { return bare_queue(count); });
+                    [](auto time, const auto& stop) {
+                        return repeat(time, stop, [] { return bare_queue(count); });
                     },
                 .floor = {}};
     }
