@@ -280,13 +280,14 @@ void SlotBlocks::renew(Steady now, SlotActions& out) {
 
 // One at a time, and only if that is not the beginning of fetching it again.
 void SlotBlocks::give_back(Steady now, SlotActions& out) {
-    for (auto& [number, block] : blocks_) {
+    for (const auto& [key, block] : blocks_) {
         const bool idle = valid(block, now) && block.pending == Pending::none && block.used == 0 &&
                           now - block.empty_since >= limits_.block_empty_max;
         const int left = block_capacity(now) - config_.size;
         if (!idle || left - used() < limits_.block_free_min * left || (left == 0 && wanted_ > 0)) {
             continue;
         }
+        const int number = key;  // The block takes its key along.
         blocks_.erase(number);
         out.push_back(GiveBlockBack{number});
         return;
