@@ -14,3 +14,7 @@ find_package(CLI11 REQUIRED)
 # The flags from pkg-config matter: without them our view of httplib's classes differs from the library's.
 pkg_check_modules(CPP_HTTPLIB REQUIRED IMPORTED_TARGET cpp-httplib)
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
+
+# libpq for who loads it when it is needed, and so does not link it.
+add_library(libpq_headers INTERFACE)
+target_include_directories(libpq_headers SYSTEM INTERFACE ${PostgreSQL_INCLUDE_DIRS})

@@ -44,15 +44,11 @@ protected:
         return direct.number("SELECT COUNT(*) FROM flow_activities WHERE instance_id = '" +
                              instance + "'");
     }
-    sql::Database& migrated() {
-        schema_apply(direct, schema_part(), {});
-        return through;
-    }
 
-    test::Database direct{test::Backend::postgres};
+    test::Database direct{test::Backend::postgres, schema_part()};
     test::FaultProxy proxy{test::shared_postgres()};
     sql::Database through{proxy.address().url(direct.name()) + "&pool=1", direct.options()};
-    SqlProvider provider{migrated(), quick()};
+    SqlProvider provider{through, quick()};
 };
 
 // The worst moment of a turn: it is in the database, and its runtime does not know.

@@ -403,12 +403,11 @@ protected:
                          "'");
     }
 
-    test::Database db{GetParam().backend};
-    SqlProvider provider{migrated(), quick()};
+    test::Database db{GetParam().backend, schema_part()};
+    SqlProvider provider{prepared(), quick()};
 
 private:
-    sql::Database& migrated() {
-        schema_apply(db, schema_part(), {});
+    sql::Database& prepared() {
         if (GetParam().conflict_every > 0) {
             test::refuse_commits(db, GetParam().conflict_every, "flow_");
         }

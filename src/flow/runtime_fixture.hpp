@@ -275,8 +275,7 @@ inline RuntimeOptions manual_options() {
 // A database with the tables of flow, and a store on it.
 class StoreFixture {
 public:
-    explicit StoreFixture(test::Backend backend) : db(backend) {
-        sql::schema_apply(db, schema_part(), {});
+    explicit StoreFixture(test::Backend backend) : db(backend, schema_part()) {
         store.emplace(*db);
         seen.reset();
     }

@@ -73,10 +73,6 @@ Cost cost_of(sql::Database& db, Work&& work) {
 
 class Costs : public testing::TestWithParam<test::Backend> {
 protected:
-    sql::Database& migrated() {
-        schema_apply(db, schema_part(), {});
-        return db;
-    }
     Started start(const std::string& instance) {
         return provider.start({.instance = instance, .start = start_of("order")});
     }
@@ -134,8 +130,8 @@ protected:
     }
     Committed commit(const TurnCommit& one) { return provider.commit_turns({&one, 1}).at(0); }
 
-    test::Database db{GetParam()};
-    SqlProvider provider{migrated()};
+    test::Database db{GetParam(), schema_part()};
+    SqlProvider provider{db};
 };
 
 // Of a workflow's life this is what is repeated, so it is counted to the last statement.
@@ -341,10 +337,6 @@ INSTANTIATE_TEST_SUITE_P(Every, Costs, test::every_backend(), test::backend_name
 // the answer never arrives.
 class LostAnswers : public testing::Test {
 protected:
-    static sql::Database& migrated(test::Database& db) {
-        schema_apply(db, schema_part(), {});
-        return db;
-    }
     void lose_next_commit_answer() {
         proxy.arm({.from = test::Side::server, .type = 'C', .containing = "COMMIT"},
                   test::Fault::cut);
@@ -360,8 +352,8 @@ protected:
         return first.schedules(2, "charge").commit;
     }
 
-    test::Database db{test::Backend::postgres};
-    SqlProvider direct{migrated(db)};
+    test::Database db{test::Backend::postgres, schema_part()};
+    SqlProvider direct{db};
     test::FaultProxy proxy{test::shared_postgres()};
     sql::Database far{proxy.address().url(db.name()), db.options()};
     SqlProvider provider{far};

@@ -98,14 +98,12 @@ private:
 
 class ElectionThreads : public testing::TestWithParam<test::Backend> {
 protected:
-    ElectionThreads() { sql::schema_apply(db, schema_part(), {}); }
-
     void expect_elected(Candidate& who, const std::string& fence) {
         EXPECT_EQ(who.diary.next(), "I lead " + fence);
         EXPECT_EQ(who.diary.next(), "elected " + fence);
     }
 
-    test::Database db{GetParam()};
+    test::Database db{GetParam(), schema_part()};
 };
 
 TEST_P(ElectionThreads, OneLeadsAndTheOthersKnowWho) {

@@ -19,7 +19,6 @@ constexpr sql::Statement pay{"test.pay", "UPDATE account SET paid_by = $1"};
 class GuardStory : public testing::TestWithParam<test::Backend> {
 protected:
     GuardStory() {
-        sql::schema_apply(db, schema_part(), {});
         db.execute("CREATE TABLE account (paid_by TEXT); INSERT INTO account VALUES ('nobody')");
     }
 
@@ -38,7 +37,7 @@ protected:
     }
     std::string paid_by() { return db.look("SELECT paid_by FROM account")[0][0].value(); }
 
-    test::Database db{GetParam()};
+    test::Database db{GetParam(), schema_part()};
 };
 
 TEST_P(GuardStory, ATransactionCommitsOnlyWhileItsLockIsHeld) {

@@ -25,6 +25,7 @@
 #include <holdfast/testing/backends.hpp>
 #include <holdfast/testing/check.hpp>
 #include <holdfast/testing/conflicts.hpp>
+#include <holdfast/testing/crowd.hpp>
 #include <holdfast/testing/database.hpp>
 #include <holdfast/testing/dsql.hpp>
 
@@ -96,8 +97,8 @@ class LockDatabase {
 public:
     explicit LockDatabase(const Setting& setting,
                           sql::DatabaseOptions options = test::quick_options())
-        : setting_(told_how_to_report(setting)), outside(setting.backend, std::move(options)) {
-        sql::schema_apply(outside, schema_part(), {});
+        : setting_(told_how_to_report(setting)),
+          outside(setting.backend, schema_part(), std::move(options)) {
         if (setting.conflict_every > 0) {
             test::refuse_commits(outside, setting.conflict_every, "holdfast_");
         }
@@ -220,20 +221,7 @@ template <class Body>
     return std::holds_alternative<Grant>(acquired);
 }
 
-// Every thread runs `work(i)`, and all begin together.
-inline void all_at_once(int threads, const std::function<void(int)>& work) {
-    std::promise<void> gun;
-    const std::shared_future<void> start = gun.get_future().share();
-    std::vector<std::jthread> crowd;
-    crowd.reserve(static_cast<std::size_t>(threads));
-    for (int i = 0; i < threads; ++i) {
-        crowd.emplace_back([&work, start, i] {
-            start.wait();
-            work(i);
-        });
-    }
-    gun.set_value();
-}
+using test::all_at_once;
 
 // For stories about whose turn it is: a turn is kept for a quarter of a second, and a busy machine
 // may need that for the next line of the story.

@@ -21,8 +21,6 @@ TEST(LockStatements, KeepTheRulesOfTheCatalogue) {
 
 class LockStory : public testing::TestWithParam<test::Backend> {
 protected:
-    LockStory() { sql::schema_apply(db, schema_part(), {}); }
-
     Grant take(std::string_view key, std::chrono::milliseconds ttl = 10s) {
         return std::get<Grant>(locks().acquire(key, ttl));
     }
@@ -34,7 +32,7 @@ protected:
         return *locks_;
     }
 
-    test::Database db{GetParam()};
+    test::Database db{GetParam(), schema_part()};
     std::optional<Locks> locks_;
 };
 

@@ -15,11 +15,9 @@ using namespace std::chrono_literals;
 
 class SemaphoreStory : public testing::TestWithParam<test::Backend> {
 protected:
-    SemaphoreStory() { sql::schema_apply(db, schema_part(), {}); }
-
     static Permit taken(std::variant<Permit, Busy> answer) { return std::get<Permit>(answer); }
 
-    test::Database db{GetParam()};
+    test::Database db{GetParam(), schema_part()};
 };
 
 TEST_P(SemaphoreStory, LendsItsPermitsAndNoMore) {

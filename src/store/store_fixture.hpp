@@ -22,6 +22,7 @@
 #include <holdfast/store/shard.hpp>
 #include <holdfast/testing/backends.hpp>
 #include <holdfast/testing/check.hpp>
+#include <holdfast/testing/crowd.hpp>
 #include <holdfast/testing/database.hpp>
 
 namespace holdfast::store::stories {
@@ -46,9 +47,7 @@ inline sql::Timestamp at(std::chrono::microseconds since_epoch) {
 // An empty database with the tables of the store.
 class MigratedDatabase : public test::Database {
 public:
-    explicit MigratedDatabase(test::Backend backend) : test::Database(backend) {
-        sql::schema_apply(*this, schema_part(), {});
-    }
+    explicit MigratedDatabase(test::Backend backend) : test::Database(backend, schema_part()) {}
 };
 
 // Statements one by one: what the database itself says to each.
@@ -75,20 +74,7 @@ public:
     MigratedDatabase db{GetParam()};
 };
 
-// Every thread runs `work(i)`, and all begin together.
-inline void all_at_once(int threads, const std::function<void(int)>& work) {
-    std::promise<void> gun;
-    const std::shared_future<void> start = gun.get_future().share();
-    std::vector<std::jthread> crowd;
-    crowd.reserve(static_cast<std::size_t>(threads));
-    for (int i = 0; i < threads; ++i) {
-        crowd.emplace_back([&work, start, i] {
-            start.wait();
-            work(i);
-        });
-    }
-    gun.set_value();
-}
+using test::all_at_once;
 
 // The error of this type that `body` throws; another, or none, is the test's failure.
 template <class E, class Body>

@@ -1,6 +1,7 @@
 #include <holdfast/testing/database.hpp>
 
 #include <charconv>
+#include <functional>
 
 #include "outside.hpp"
 #include <fmt/core.h>
@@ -42,22 +43,15 @@ private:
 
 class ServerDatabase final : public Place {
 public:
-    explicit ServerDatabase(PostgresAddress server)
+    ServerDatabase(PostgresAddress server, const std::string& original)
         : server_(std::move(server)),
           name_(fmt::format("test_{:016x}", secure_seed())),
           url_(server_.url(name_)) {
-        // Copying files is the fastest way where nothing waits for the disk.
-        run_on_postgres(server_.conninfo(),
-                        fmt::format("CREATE DATABASE {} STRATEGY FILE_COPY", name_));
+        copy_database(server_, original, name_);
     }
-    ~ServerDatabase() override {
-        try {
-            run_on_postgres(server_.conninfo(),
-                            fmt::format("DROP DATABASE IF EXISTS {} WITH (FORCE)", name_));
-        } catch (const Error&) {
-            // The test has ended its server; the data go with the server's folder.
-        }
-    }
+    ~ServerDatabase() override { drop_database(server_, name_); }
+    ServerDatabase(const ServerDatabase&) = delete;
+    ServerDatabase& operator=(const ServerDatabase&) = delete;
 
     [[nodiscard]] Backend backend() const noexcept override { return Backend::postgres; }
     [[nodiscard]] const std::string& url() const noexcept override { return url_; }
@@ -74,6 +68,8 @@ private:
 
 class ClusterBehindGateway final : public Place {
 public:
+    explicit ClusterBehindGateway(const std::string& original) : cluster_(original) {}
+
     [[nodiscard]] Backend backend() const noexcept override { return Backend::dsql; }
     [[nodiscard]] const std::string& url() const noexcept override { return url_; }
     [[nodiscard]] const std::string& name() const noexcept override { return cluster_.id(); }
@@ -86,16 +82,17 @@ private:
     std::string url_ = cluster_.url();
 };
 
-[[nodiscard]] std::unique_ptr<Place> make_place(Backend backend) {
+[[nodiscard]] std::unique_ptr<Place> make_place(Backend backend,
+                                                const std::string& original = empty_database) {
     switch (backend) {
         case Backend::sqlite:
             return std::make_unique<SqliteFile>();
         case Backend::dsql:
-            return std::make_unique<ClusterBehindGateway>();
+            return std::make_unique<ClusterBehindGateway>(original);
         case Backend::postgres:
             break;
     }
-    return std::make_unique<ServerDatabase>(shared_postgres());
+    return std::make_unique<ServerDatabase>(shared_postgres(), original);
 }
 
 [[nodiscard]] sql::Product product_of(Backend backend) noexcept {
@@ -126,6 +123,31 @@ private:
         script.remove_prefix(hole ? close + 1 : std::min<std::size_t>(1, script.size()));
     }
     return text;
+}
+
+// By its text, so that a changed schema finds no older one's copy.
+[[nodiscard]] std::string name_of_original(const sql::SchemaPart& part, Backend backend) {
+    const std::size_t text = std::hash<std::string>{}(schema_dump(part, product_of(backend)));
+    return fmt::format("original_{}_{}_{:016x}", to_string(backend), part.name, text);
+}
+
+// A database with the tables of the part, to be copied from then on.
+void make_original(Backend backend, const sql::SchemaPart& part, const std::string& name) {
+    Database made(backend);
+    sql::schema_apply(made, part, {});
+    made.close();
+    rename_database(shared_postgres(), made.name(), name);
+}
+
+[[nodiscard]] std::unique_ptr<Place> make_copy(Backend backend, const sql::SchemaPart& part) {
+    const std::string original = name_of_original(part, backend);
+    try {
+        return make_place(backend, original);
+    } catch (const Error&) {
+        // There is no original yet.
+    }
+    make_original(backend, part, original);
+    return make_place(backend, original);
 }
 
 }  // namespace
@@ -160,8 +182,16 @@ sql::DatabaseOptions quick_options() {
 Database::Database(Backend backend, sql::DatabaseOptions options)
     : Database(make_place(backend), std::move(options)) {}
 
+Database::Database(Backend backend, const sql::SchemaPart& part, sql::DatabaseOptions options)
+    : Database(backend == Backend::sqlite ? make_place(backend) : make_copy(backend, part),
+               std::move(options)) {
+    if (backend == Backend::sqlite) {
+        sql::schema_apply(*handle_, part, {});
+    }
+}
+
 Database::Database(const PostgresAddress& server, sql::DatabaseOptions options)
-    : Database(std::make_unique<ServerDatabase>(server), std::move(options)) {}
+    : Database(std::make_unique<ServerDatabase>(server, empty_database), std::move(options)) {}
 
 Database::Database(std::unique_ptr<Place> place, sql::DatabaseOptions options)
     : options_(std::move(options)), place_(std::move(place)) {

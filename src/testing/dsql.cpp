@@ -126,22 +126,21 @@ int shared_gateway_port() {
                             : shared_gateway().port();
 }
 
-DsqlCluster::DsqlCluster() : DsqlCluster(shared_gateway_port()) {}
+DsqlCluster::DsqlCluster() : DsqlCluster(empty_database) {}
 
-DsqlCluster::DsqlCluster(const dsql::Gateway& gateway) : DsqlCluster(gateway.port()) {}
+DsqlCluster::DsqlCluster(const std::string& original)
+    : DsqlCluster(shared_gateway_port(), original) {}
 
-DsqlCluster::DsqlCluster(int port) : id_(new_cluster_id()), port_(port) {
-    run_on_postgres(shared_postgres().conninfo(),
-                    fmt::format("CREATE DATABASE {} STRATEGY FILE_COPY", id_));
+DsqlCluster::DsqlCluster(const dsql::Gateway& gateway)
+    : DsqlCluster(gateway.port(), empty_database) {}
+
+DsqlCluster::DsqlCluster(int port, const std::string& original)
+    : id_(new_cluster_id()), port_(port) {
+    copy_database(shared_postgres(), original, id_);
 }
 
 DsqlCluster::~DsqlCluster() {
-    try {
-        run_on_postgres(shared_postgres().conninfo(),
-                        fmt::format("DROP DATABASE IF EXISTS {} WITH (FORCE)", id_));
-    } catch (const Error&) {
-        // The test has ended its server; the data go with the server's folder.
-    }
+    drop_database(shared_postgres(), id_);
 }
 
 std::string DsqlCluster::endpoint() const {

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <holdfast/testing/postgres.hpp>
+
 namespace holdfast::test {
 
 using Table = std::vector<std::vector<std::optional<std::string>>>;
@@ -13,5 +15,15 @@ using Table = std::vector<std::vector<std::optional<std::string>>>;
 // the last statement that had any.
 Table run_on_postgres(const std::string& conninfo, const std::string& script);
 Table run_on_sqlite(const std::string& file, const std::string& script);
+
+// Databases of a server. Nobody may be connected to the original of a copy.
+inline const std::string empty_database = "template1";
+void copy_database(const PostgresAddress& server,
+                   const std::string& original,
+                   const std::string& name);
+// Who is connected, is not any more. Leaves things as they are if there is a database `to` already.
+void rename_database(const PostgresAddress& server, const std::string& from, const std::string& to);
+// Does nothing if the server is gone: the data go with its folder.
+void drop_database(const PostgresAddress& server, const std::string& name) noexcept;
 
 }  // namespace holdfast::test

@@ -116,8 +116,8 @@ class Workflows(binary.CommandTest):
 class Worker(binary.CommandTest):
     URL = "sqlite:jobs.db"
 
-    def serve(self):
-        process = self.start("serve", self.URL, binary=EXAMPLES / "worker")
+    def serve(self, url=URL):
+        process = self.start("serve", url, binary=EXAMPLES / "worker")
         self.assertEqual(process.stdout.readline(), "serving\n")
         return process
 
@@ -146,6 +146,24 @@ class Worker(binary.CommandTest):
         out, err = waiting.communicate(timeout=binary.SECONDS_MAX)
         self.assertEqual(waiting.returncode, DONE, err)
         self.assertEqual(out, f"job-8: {sum(i * i for i in range(1, 1001))}\n")
+
+    def test_at_rest_it_is_small(self):
+        process = pathlib.Path("/proc", str(self.serve().pid))
+        self.assertNotIn("libpq", (process / "maps").read_text(), "nobody needs it for a file")
+        kilobytes = {
+            key: int(value.split()[0])
+            for key, _, value in (
+                line.partition(":") for line in (process / "status").read_text().splitlines()
+            )
+            if key in ("VmSize", "VmRSS")
+        }
+        sanitized = kilobytes["VmSize"] > 1 << 30  # The shadow memory of a sanitizer is enormous.
+        if not sanitized:
+            self.assertLess(kilobytes["VmRSS"], 12_000)
+
+    def test_a_server_is_spoken_to_through_libpq(self):
+        process = pathlib.Path("/proc", str(self.serve(self.postgres()).pid))
+        self.assertIn("libpq", (process / "maps").read_text())
 
     def test_without_a_verb_it_says_how(self):
         done = self.run_it(binary=EXAMPLES / "worker")

@@ -108,13 +108,9 @@ protected:
         EXPECT_EQ(db.number("SELECT COUNT(*) FROM ledger"), 1);
         EXPECT_EQ(faults.waiting(), 0) << "or nothing was tested";
     }
-    sql::Database& migrated() {
-        sql::schema_apply(db, schema_part(), {});
-        return db;
-    }
 
-    holdfast::test::Database db{GetParam()};
-    SqlProvider provider{migrated()};
+    holdfast::test::Database db{GetParam(), schema_part()};
+    SqlProvider provider{db};
     FaultyProvider faults{provider, [this](milliseconds by) { db.advance_clock(by); }};
     Store store{*db, faults};
     Client client{store};

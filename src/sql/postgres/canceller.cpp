@@ -10,7 +10,7 @@ namespace holdfast::sql::postgres {
 struct Canceller::Queue {
     ~Queue() {
         for (PGcancel* request : waiting) {
-            PQfreeCancel(request);
+            libpq().PQfreeCancel(request);
         }
     }
 
@@ -39,13 +39,13 @@ Canceller::~Canceller() {
 }
 
 void Canceller::cancel(PGconn* connection) {
-    PGcancel* const request = PQgetCancel(connection);
+    PGcancel* const request = libpq().PQgetCancel(connection);
     if (request == nullptr) {
         return;
     }
     const std::lock_guard lock(queue_->mutex);
     if (queue_->waiting.size() >= waiting_max) {
-        PQfreeCancel(request);
+        libpq().PQfreeCancel(request);
         return;
     }
     queue_->waiting.push_back(request);
@@ -66,8 +66,8 @@ void Canceller::work(Queue& queue) {
         queue.waiting.pop_front();
         lock.unlock();
         std::array<char, 256> ignored{};  // A server that cannot be asked will not be waited for.
-        PQcancel(request, ignored.data(), static_cast<int>(ignored.size()));
-        PQfreeCancel(request);
+        libpq().PQcancel(request, ignored.data(), static_cast<int>(ignored.size()));
+        libpq().PQfreeCancel(request);
         lock.lock();
     }
     queue.ended = true;

@@ -9,7 +9,7 @@
 #include <memory>
 #include <thread>
 
-#include <libpq-fe.h>
+#include "postgres/libpq.hpp"
 
 namespace holdfast::sql::postgres {
 

@@ -232,18 +232,18 @@ std::vector<Oid> types_of(std::span<const Param> args) {
 }
 
 Rows decode_rows(const PGresult* result) {
-    const int rows = PQntuples(result);
-    const int columns = PQnfields(result);
+    const int rows = libpq().PQntuples(result);
+    const int columns = libpq().PQnfields(result);
     std::vector<Cell> cells;
     cells.reserve(static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns));
     for (int row = 0; row < rows; ++row) {
         for (int column = 0; column < columns; ++column) {
-            if (PQgetisnull(result, row, column) != 0) {
+            if (libpq().PQgetisnull(result, row, column) != 0) {
                 cells.emplace_back(std::monostate{});
             } else {
-                cells.push_back(decode_cell(PQftype(result, column),
-                                            PQgetvalue(result, row, column),
-                                            PQgetlength(result, row, column)));
+                cells.push_back(decode_cell(libpq().PQftype(result, column),
+                                            libpq().PQgetvalue(result, row, column),
+                                            libpq().PQgetlength(result, row, column)));
             }
         }
     }
@@ -251,10 +251,10 @@ Rows decode_rows(const PGresult* result) {
 }
 
 std::int64_t rows_changed(PGresult* result) {
-    if (std::strncmp(PQcmdStatus(result), "SELECT", 6) == 0) {
+    if (std::strncmp(libpq().PQcmdStatus(result), "SELECT", 6) == 0) {
         return 0;
     }
-    const std::string_view text = PQcmdTuples(result);
+    const std::string_view text = libpq().PQcmdTuples(result);
     std::int64_t changed = 0;
     std::from_chars(text.data(), text.data() + text.size(), changed);
     return changed;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <libpq-fe.h>
+#include "postgres/libpq.hpp"
 
 #include <holdfast/sql/value.hpp>
 

@@ -25,7 +25,7 @@ std::string one_line(std::string_view text) {
 }
 
 std::string_view field(const PGresult* result, int code) {
-    const char* const text = PQresultErrorField(result, code);
+    const char* const text = libpq().PQresultErrorField(result, code);
     return text == nullptr ? std::string_view{} : std::string_view{text};
 }
 
@@ -115,7 +115,7 @@ std::string_view opening_cure(SqlState state, std::string_view hint, std::string
 
 // The error as a database's, so that it carries its SQLSTATE.
 DatabaseError opening_failed(PGconn* raw, std::string_view stage) {
-    const std::string_view whole = PQerrorMessage(raw);
+    const std::string_view whole = libpq().PQerrorMessage(raw);
     const SqlState state = state_of_opening(whole);
     std::string message = one_line(whole.substr(0, whole.find('\n')));
     if (!state.empty()) {
@@ -210,7 +210,7 @@ Connection::Connection(PGconn* raw, std::function<void()> on_close)
     : raw_(raw), on_close_(std::move(on_close)) {}
 
 Connection::~Connection() {
-    PQfinish(raw_);
+    libpq().PQfinish(raw_);
     if (on_close_) {
         on_close_();
     }
@@ -228,21 +228,21 @@ std::unique_ptr<Connection> Connection::open(const ConnectParams& params,
     }
     keywords.push_back(nullptr);
     values.push_back(nullptr);
-    PGconn* const raw = PQconnectStartParams(keywords.data(), values.data(), 0);
+    PGconn* const raw = libpq().PQconnectStartParams(keywords.data(), values.data(), 0);
     if (raw == nullptr) {
         throw std::bad_alloc();
     }
-    PQsetErrorVerbosity(raw, PQERRORS_VERBOSE);
+    libpq().PQsetErrorVerbosity(raw, PQERRORS_VERBOSE);
     // From here on the object closes the connection, but only an opening that succeeds is reported.
     std::unique_ptr<Connection> connection(new Connection(raw, nullptr));
     const std::stop_callback raise(stop, [&] { connection->signal_.raise(); });
 
     PostgresPollingStatusType next = PGRES_POLLING_WRITING;
     std::string_view stage = "resolve";
-    while (PQstatus(raw) != CONNECTION_BAD && next != PGRES_POLLING_OK) {
-        stage = stage_of(PQstatus(raw));
+    while (libpq().PQstatus(raw) != CONNECTION_BAD && next != PGRES_POLLING_OK) {
+        stage = stage_of(libpq().PQstatus(raw));
         const Wait wait = wait_for_socket(
-            PQsocket(raw), next == PGRES_POLLING_WRITING, deadline, connection->signal_);
+            libpq().PQsocket(raw), next == PGRES_POLLING_WRITING, deadline, connection->signal_);
         if (wait != Wait::ready) {
             throw ConnectionLost(
                 Outcome::not_applied,
@@ -250,33 +250,33 @@ std::unique_ptr<Connection> Connection::open(const ConnectParams& params,
                             wait == Wait::stopped ? "was stopped" : "took too long",
                             stage));
         }
-        next = PQconnectPoll(raw);
+        next = libpq().PQconnectPoll(raw);
         if (next == PGRES_POLLING_FAILED) {
             break;
         }
     }
-    if (PQstatus(raw) != CONNECTION_OK) {
+    if (libpq().PQstatus(raw) != CONNECTION_OK) {
         throw opening_failed(raw, stage);
     }
-    PQsetnonblocking(raw, 1);
-    PQenterPipelineMode(raw);
-    PQsetNoticeProcessor(raw, [](void*, const char*) {}, nullptr);
+    libpq().PQsetnonblocking(raw, 1);
+    libpq().PQenterPipelineMode(raw);
+    libpq().PQsetNoticeProcessor(raw, [](void*, const char*) {}, nullptr);
     connection->signal_.reset();
     connection->on_close_ = std::move(on_close);
     return connection;
 }
 
 bool Connection::usable() noexcept {
-    if (PQstatus(raw_) != CONNECTION_OK) {
+    if (libpq().PQstatus(raw_) != CONNECTION_OK) {
         return false;
     }
-    pollfd watched{.fd = PQsocket(raw_), .events = POLLIN, .revents = 0};
+    pollfd watched{.fd = libpq().PQsocket(raw_), .events = POLLIN, .revents = 0};
     // Nobody has asked anything, so anything to read is the server's farewell, or an idle notice.
     if (poll(&watched, 1, 0) == 0) {
         return true;
     }
-    return PQconsumeInput(raw_) == 1 && PQstatus(raw_) == CONNECTION_OK &&
-           poll(&watched, 1, 0) == 0 && PQisBusy(raw_) == 0;
+    return libpq().PQconsumeInput(raw_) == 1 && libpq().PQstatus(raw_) == CONNECTION_OK &&
+           poll(&watched, 1, 0) == 0 && libpq().PQisBusy(raw_) == 0;
 }
 
 Connection::Prepared& Connection::prepared(const Rendered* statement, std::span<const Param> args) {
@@ -308,7 +308,7 @@ DatabaseError server_error(const PGresult* result,
     std::string message =
         fmt::format("{} failed: {} (SQLSTATE {}){}",
                     where,
-                    one_line(primary.empty() ? PQresultErrorMessage(result) : primary),
+                    one_line(primary.empty() ? libpq().PQresultErrorMessage(result) : primary),
                     text,
                     cure(text));
     ErrorClass error_class = classify(state);

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "postgres/codec.hpp"
-#include <libpq-fe.h>
+#include "postgres/libpq.hpp"
 
 #include <holdfast/base/clock.hpp>
 #include <holdfast/pool/pool.hpp>
@@ -22,7 +22,7 @@
 namespace holdfast::sql::postgres {
 
 struct ResultDeleter {
-    void operator()(PGresult* result) const noexcept { PQclear(result); }
+    void operator()(PGresult* result) const noexcept { libpq().PQclear(result); }
 };
 using ResultPtr = std::unique_ptr<PGresult, ResultDeleter>;
 

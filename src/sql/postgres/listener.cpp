@@ -22,23 +22,26 @@ void command(Connection& connection, const std::string& text) {
     const auto broken = [] {
         return ConnectionLost(Outcome::not_applied, "the listener's connection was lost");
     };
-    if (PQsendQueryParams(raw, text.c_str(), 0, nullptr, nullptr, nullptr, nullptr, 0) == 0 ||
-        PQpipelineSync(raw) == 0 || PQflush(raw) < 0) {
+    if (libpq().PQsendQueryParams(raw, text.c_str(), 0, nullptr, nullptr, nullptr, nullptr, 0) ==
+            0 ||
+        libpq().PQpipelineSync(raw) == 0 || libpq().PQflush(raw) < 0) {
         throw broken();
     }
     for (bool synced = false; !synced;) {
-        while (PQisBusy(raw) != 0) {
-            const Wait wait = wait_for_socket(
-                PQsocket(raw), PQflush(raw) > 0, deadline, connection.stop_signal());
-            if (wait != Wait::ready || PQconsumeInput(raw) == 0) {
+        while (libpq().PQisBusy(raw) != 0) {
+            const Wait wait = wait_for_socket(libpq().PQsocket(raw),
+                                              libpq().PQflush(raw) > 0,
+                                              deadline,
+                                              connection.stop_signal());
+            if (wait != Wait::ready || libpq().PQconsumeInput(raw) == 0) {
                 throw broken();
             }
         }
-        const ResultPtr result(PQgetResult(raw));
+        const ResultPtr result(libpq().PQgetResult(raw));
         if (result == nullptr) {
             continue;
         }
-        const ExecStatusType status = PQresultStatus(result.get());
+        const ExecStatusType status = libpq().PQresultStatus(result.get());
         if (status == PGRES_FATAL_ERROR) {
             throw broken();
         }
@@ -142,11 +145,12 @@ void Listener::serve(Connection& connection, const std::stop_token& stop) {
     PGconn* const raw = connection.raw();
     while (!stop.stop_requested()) {
         dispatch(connection);
-        const Wait wait = wait_for_socket(PQsocket(raw), false, Deadline::after(nap), signal_);
+        const Wait wait =
+            wait_for_socket(libpq().PQsocket(raw), false, Deadline::after(nap), signal_);
         if (wait == Wait::stopped) {
             signal_.reset();
             listen_to_new(connection);
-        } else if (wait == Wait::ready && PQconsumeInput(raw) == 0) {
+        } else if (wait == Wait::ready && libpq().PQconsumeInput(raw) == 0) {
             throw ConnectionLost(Outcome::not_applied,
                                  "the server closed the listener's connection");
         }
@@ -176,9 +180,9 @@ void Listener::listen_to_new(Connection& connection) {
 }
 
 void Listener::dispatch(Connection& connection) {
-    while (PGnotify* const notice = PQnotifies(connection.raw())) {
+    while (PGnotify* const notice = libpq().PQnotifies(connection.raw())) {
         wake(notice->relname, notice->extra);
-        PQfreemem(notice);
+        libpq().PQfreemem(notice);
     }
 }
 

@@ -236,10 +236,10 @@ private:
 // libpq's own parser splits the URL; unknown options are refused in its words.
 ConnectParams libpq_params(const std::string& conninfo) {
     char* error = nullptr;
-    PQconninfoOption* const options = PQconninfoParse(conninfo.c_str(), &error);
+    PQconninfoOption* const options = libpq().PQconninfoParse(conninfo.c_str(), &error);
     if (options == nullptr) {
         std::string why = error == nullptr ? "out of memory" : error;
-        PQfreemem(error);
+        libpq().PQfreemem(error);
         why.erase(why.find_last_not_of(" \n") + 1);
         throw InvalidArgument(fmt::format(
             "the database URL is malformed ({}); write postgres://user@host:5432/database", why));
@@ -250,7 +250,7 @@ ConnectParams libpq_params(const std::string& conninfo) {
             params[option->keyword] = option->val;
         }
     }
-    PQconninfoFree(options);
+    libpq().PQconninfoFree(options);
     return params;
 }
 

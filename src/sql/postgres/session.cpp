@@ -51,8 +51,8 @@ PgSession::~PgSession() {
 
 bool PgSession::reusable() const noexcept {
     // A cancel request may still be on its way, and would hit whoever uses the connection next.
-    return !broken_ && interrupted_ == Wait::ready && PQstatus(raw_) == CONNECTION_OK &&
-           PQtransactionStatus(raw_) == PQTRANS_IDLE && steps_.empty();
+    return !broken_ && interrupted_ == Wait::ready && libpq().PQstatus(raw_) == CONNECTION_OK &&
+           libpq().PQtransactionStatus(raw_) == PQTRANS_IDLE && steps_.empty();
 }
 
 void PgSession::begin_if_needed() {
@@ -73,7 +73,7 @@ void PgSession::begin_if_needed() {
 }
 
 void PgSession::queue_control(const char* text, StepKind kind) {
-    if (PQsendQueryParams(raw_, text, 0, nullptr, nullptr, nullptr, nullptr, 0) == 0) {
+    if (libpq().PQsendQueryParams(raw_, text, 0, nullptr, nullptr, nullptr, nullptr, 0) == 0) {
         lost("queueing a command");
     }
     steps_.push_back(Step{.kind = kind});
@@ -96,23 +96,23 @@ void PgSession::queue_prepared(const Call& call, std::size_t ticket, bool keep) 
     });
     const bool was_ready = prepared.ready;
     if (!prepared.ready && !queued) {
-        if (PQsendPrepare(raw_,
-                          prepared.name.c_str(),
-                          call.statement->text.c_str(),
-                          bound.count(),
-                          prepared.types.data()) == 0) {
+        if (libpq().PQsendPrepare(raw_,
+                                  prepared.name.c_str(),
+                                  call.statement->text.c_str(),
+                                  bound.count(),
+                                  prepared.types.data()) == 0) {
             lost("preparing a statement");
         }
         steps_.push_back(
             Step{.kind = StepKind::prepare, .statement = call.statement, .prepared = &prepared});
     }
-    if (PQsendQueryPrepared(raw_,
-                            prepared.name.c_str(),
-                            bound.count(),
-                            bound.values(),
-                            bound.lengths(),
-                            bound.formats(),
-                            1) == 0) {
+    if (libpq().PQsendQueryPrepared(raw_,
+                                    prepared.name.c_str(),
+                                    bound.count(),
+                                    bound.values(),
+                                    bound.lengths(),
+                                    bound.formats(),
+                                    1) == 0) {
         lost("queueing a statement");
     }
     counters_.statements.fetch_add(1, std::memory_order_relaxed);
@@ -236,7 +236,7 @@ void PgSession::exchange() {
     if (steps_.empty()) {
         return;
     }
-    if (PQpipelineSync(raw_) == 0) {
+    if (libpq().PQpipelineSync(raw_) == 0) {
         lost("sending");
     }
     counters_.round_trips.fetch_add(1, std::memory_order_relaxed);
@@ -247,7 +247,7 @@ void PgSession::exchange() {
 
 void PgSession::write_out() {
     for (;;) {
-        const int left = PQflush(raw_);
+        const int left = libpq().PQflush(raw_);
         if (left == 0) {
             return;
         }
@@ -256,10 +256,10 @@ void PgSession::write_out() {
         }
         // Both directions: a server that is busy answering does not read.
         const Wait wait =
-            wait_for_socket(PQsocket(raw_), true, patience_, connection_.stop_signal());
+            wait_for_socket(libpq().PQsocket(raw_), true, patience_, connection_.stop_signal());
         if (wait != Wait::ready) {
             interrupt(wait);
-        } else if (PQconsumeInput(raw_) == 0) {
+        } else if (libpq().PQconsumeInput(raw_) == 0) {
             lost("sending");
         }
     }
@@ -273,15 +273,15 @@ void PgSession::read_answers() {
     ResultPtr end = next_result();
     // A single statement commits at the Sync, so that is where a deferred check or a conflict
     // shows.
-    if (end != nullptr && PQresultStatus(end.get()) == PGRES_FATAL_ERROR &&
-        PQresultErrorField(end.get(), PG_DIAG_SQLSTATE) != nullptr) {
+    if (end != nullptr && libpq().PQresultStatus(end.get()) == PGRES_FATAL_ERROR &&
+        libpq().PQresultErrorField(end.get(), PG_DIAG_SQLSTATE) != nullptr) {
         reject(Step{.kind = StepKind::commit}, end.get());
         end = next_result();  // The null that ends the error's answer.
         if (end == nullptr) {
             end = next_result();
         }
     }
-    if (end == nullptr || PQresultStatus(end.get()) != PGRES_PIPELINE_SYNC) {
+    if (end == nullptr || libpq().PQresultStatus(end.get()) != PGRES_PIPELINE_SYNC) {
         lost("waiting for the end of the answers");
     }
 }
@@ -291,7 +291,7 @@ void PgSession::read_answer(const Step& step) {
     if (result == nullptr) {
         lost("waiting for an answer");
     }
-    switch (PQresultStatus(result.get())) {
+    switch (libpq().PQresultStatus(result.get())) {
         case PGRES_COMMAND_OK:
         case PGRES_TUPLES_OK:
             accept(step, result.get());
@@ -299,7 +299,7 @@ void PgSession::read_answer(const Step& step) {
         case PGRES_PIPELINE_ABORTED:
             break;  // The first error tells the story.
         case PGRES_FATAL_ERROR:
-            if (PQresultErrorField(result.get(), PG_DIAG_SQLSTATE) == nullptr) {
+            if (libpq().PQresultErrorField(result.get(), PG_DIAG_SQLSTATE) == nullptr) {
                 lost("waiting for an answer");  // libpq's own words, not the server's.
             }
             reject(step, result.get());
@@ -321,7 +321,7 @@ void PgSession::accept(const Step& step, PGresult* result) {
     if (step.keep) {
         replies_.emplace_back(step.ticket, Result{decode_rows(result), rows_changed(result)});
     }
-    if (step.kind == StepKind::commit && std::strcmp(PQcmdStatus(result), "COMMIT") != 0) {
+    if (step.kind == StepKind::commit && std::strcmp(libpq().PQcmdStatus(result), "COMMIT") != 0) {
         // A COMMIT of a transaction that had failed is answered by ROLLBACK, without an error.
         failure_.emplace(SqlState{"25P02"},
                          Outcome::not_applied,
@@ -354,17 +354,18 @@ void PgSession::reject(const Step& step, const PGresult* result) {
 }
 
 ResultPtr PgSession::next_result() {
-    while (PQisBusy(raw_) != 0) {
+    while (libpq().PQisBusy(raw_) != 0) {
         wait_readable();
     }
-    return ResultPtr(PQgetResult(raw_));
+    return ResultPtr(libpq().PQgetResult(raw_));
 }
 
 void PgSession::wait_readable() {
-    const Wait wait = wait_for_socket(PQsocket(raw_), false, patience_, connection_.stop_signal());
+    const Wait wait =
+        wait_for_socket(libpq().PQsocket(raw_), false, patience_, connection_.stop_signal());
     if (wait != Wait::ready) {
         interrupt(wait);
-    } else if (PQconsumeInput(raw_) == 0 && PQisBusy(raw_) != 0) {
+    } else if (libpq().PQconsumeInput(raw_) == 0 && libpq().PQisBusy(raw_) != 0) {
         lost("waiting for an answer");
     }
 }
@@ -400,7 +401,7 @@ void PgSession::lost(std::string_view doing) {
     if (failure_) {
         throw_failure();
     }
-    const std::string_view said = PQerrorMessage(raw_);
+    const std::string_view said = libpq().PQerrorMessage(raw_);
     ConnectionLost error(commit_sent_ ? Outcome::unknown : Outcome::not_applied,
                          fmt::format("the connection to the server was lost while {} ({})",
                                      doing,

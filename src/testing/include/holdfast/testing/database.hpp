@@ -1,4 +1,4 @@
-// An empty database for one test, on every backend.
+// A database for one test, on every backend.
 //
 //   class Story : public testing::TestWithParam<test::Backend> {
 //   protected:
@@ -19,6 +19,7 @@
 #include <vector>
 
 #include <holdfast/sql/database.hpp>
+#include <holdfast/sql/schema.hpp>
 #include <holdfast/testing/postgres.hpp>
 
 namespace holdfast::test {
@@ -36,12 +37,17 @@ class Place;
 // What a test opens a database with: conflicts are retried after a millisecond or so.
 [[nodiscard]] sql::DatabaseOptions quick_options();
 
-// A new, empty database, gone with its object: a SQLite file in a folder of its own, or a database
+// A new database, gone with its object: a SQLite file in a folder of its own, or a database
 // on the shared PostgreSQL, or a cluster of the shared gateway. Tests that run at the same time do
 // not see each other.
 class Database {
 public:
     explicit Database(Backend backend, sql::DatabaseOptions options = quick_options());
+    // With the tables of a part, and no rows. On the shared PostgreSQL, whoever is the first to
+    // want a part makes it, and everybody after that a copy.
+    Database(Backend backend,
+             const sql::SchemaPart& part,
+             sql::DatabaseOptions options = quick_options());
     // On a server of the test's own.
     explicit Database(const PostgresAddress& server,
                       sql::DatabaseOptions options = quick_options());

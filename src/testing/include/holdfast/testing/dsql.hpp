@@ -36,11 +36,12 @@ void fork_gateway();
 // Opens dsql:// URLs of such clusters.
 [[nodiscard]] sql::SourceFactory gateway_source();
 
-// A new, empty cluster, gone with its object. Tests that run at the same time do not see each
-// other.
+// A new cluster, empty or a copy of another's data, gone with its object. Tests that run at the
+// same time do not see each other.
 class DsqlCluster {
 public:
     DsqlCluster();
+    explicit DsqlCluster(const std::string& original);  // The name of a database.
     explicit DsqlCluster(const dsql::Gateway& gateway);
     ~DsqlCluster();
     DsqlCluster(const DsqlCluster&) = delete;
@@ -55,7 +56,7 @@ public:
     [[nodiscard]] std::string outside(std::string_view user = "admin") const;
 
 private:
-    explicit DsqlCluster(int port);
+    DsqlCluster(int port, const std::string& original);
 
     std::string id_;
     int port_;
