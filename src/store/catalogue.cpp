@@ -13,6 +13,7 @@
 #include "statements_queue.hpp"
 #include "statements_shard.hpp"
 #include "statements_tasks.hpp"
+#include "statements_visibility.hpp"
 
 namespace holdfast::store {
 
@@ -171,6 +172,22 @@ constexpr std::array plain{
     &statements::lock_endpoint,
     &statements::select_endpoint,
     &statements::page_of_endpoints,
+    &statements::insert_visibility,
+    &statements::replace_visibility,
+    &statements::delete_visibility,
+    &statements::insert_attribute,
+    &statements::delete_attributes,
+    &statements::find_visibility,
+    &statements::list_by_time,
+    &statements::list_by_workflow,
+    &statements::list_by_type,
+    &statements::list_by_status,
+    &statements::list_by_attribute,
+    &statements::count_by_time,
+    &statements::count_by_workflow,
+    &statements::count_by_type,
+    &statements::count_by_status,
+    &statements::count_by_attribute,
 };
 constexpr std::array fenced{
     &statements::update_shard,
@@ -276,12 +293,18 @@ constexpr std::array all_operations{
     &operation::delete_named_messages,
     &operation::delete_named_rows,
     &operation::list_named_queues,
+    &operation::insert_visibility,
+    &operation::replace_visibility,
+    &operation::delete_visibility,
+    &operation::get_visibility,
+    &operation::list_visibility,
+    &operation::count_visibility,
 };
 
 }  // namespace
 
 sql::SchemaPart schema_part() {
-    return {.name = "store", .files = schema_files(), .oldest = 1};
+    return {.name = "store", .files = schema_files(), .oldest = 3};
 }
 
 const sql::Catalogue& catalogue() noexcept {

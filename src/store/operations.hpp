@@ -134,4 +134,17 @@ inline constexpr Operation delete_named_rows{
     "RangeDeleteMessageRows", idempotent, "deletes in chunks what nobody reads any more"};
 inline constexpr Operation list_named_queues{"ListQueues", read_only, "one snapshot"};
 
+// ---- Visibility -------------------------------------------------------------------------------
+
+// Attributes belong to the row: they are written by who has written it, in the same transaction.
+inline constexpr Operation insert_visibility{
+    "InsertVisibility", locks_what_it_reads, "run's row, written if there is none"};
+inline constexpr Operation replace_visibility{
+    "ReplaceVisibility", locks_what_it_reads, "run's row, written if it is older"};
+inline constexpr Operation delete_visibility{
+    "DeleteVisibility", locks_what_it_reads, "run's row, deleted"};
+inline constexpr Operation get_visibility{"GetVisibility", read_only, "one row"};
+inline constexpr Operation list_visibility{"ListVisibility", read_only, "one read"};
+inline constexpr Operation count_visibility{"CountVisibility", read_only, "one read"};
+
 }  // namespace holdfast::store::operation

@@ -6,6 +6,7 @@
 #include <holdfast/store/nexus.hpp>
 #include <holdfast/store/queue.hpp>
 #include <holdfast/store/task_queue.hpp>
+#include <holdfast/store/visibility.hpp>
 
 namespace holdfast::store::stories {
 namespace {
@@ -111,6 +112,20 @@ TEST_P(RoundTrips, NeitherDoesOneThatHasNoShard) {
     NamedQueues named{db};
     EXPECT_EQ(of([&] { named.create({.type = 1, .name = "n"}); }), 1);
     EXPECT_LE(of([&] { named.enqueue({.type = 1, .name = "n"}, blob("m")); }), 2);
+
+    Visibility visibility{db};
+    VisibilityRecord seen{.ns = ns,
+                          .run = RunId::random(),
+                          .version = 1,
+                          .workflow_id = "order",
+                          .workflow_type = "order",
+                          .search_attributes = {{"customer", {"\"ann\""}}, {"level", {"3"}}}};
+    EXPECT_LE(of([&] { visibility.insert(seen); }), 2);
+    seen.version = 2;
+    EXPECT_LE(of([&] { visibility.replace(seen); }), 2);
+    EXPECT_EQ(of([&] { (void)visibility.list(ns, {}, 10); }), 1);
+    EXPECT_EQ(of([&] { (void)visibility.count(ns, {}); }), 1);
+    EXPECT_LE(of([&] { visibility.remove(ns, seen.run); }), 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Postgres,

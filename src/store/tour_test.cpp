@@ -10,6 +10,7 @@
 #include <holdfast/store/nexus.hpp>
 #include <holdfast/store/queue.hpp>
 #include <holdfast/store/task_queue.hpp>
+#include <holdfast/store/visibility.hpp>
 
 namespace holdfast::store::stories {
 namespace {
@@ -121,6 +122,20 @@ public:
         (void)named.list(1, 10);
         named.remove_up_to(name, 0);
     }
+    void see_visibility() {
+        Visibility visibility{db_};
+        const VisibilityRecord made{.ns = workflow_.ns,
+                                    .run = RunId::random(),
+                                    .version = 1,
+                                    .workflow_id = workflow_.workflow_id,
+                                    .workflow_type = "order"};
+        visibility.insert(made);
+        visibility.replace(made);
+        (void)visibility.find(made.ns, made.run);
+        (void)visibility.list(made.ns, {}, 10);
+        (void)visibility.count(made.ns, {});
+        visibility.remove(made.ns, made.run);
+    }
 
 private:
     sql::Database& db_;
@@ -142,6 +157,7 @@ TEST(StoreTour, EveryTransactionThatRunsIsClassifiedAndEveryClassifiedOneRuns) {
     tour.see_matching();
     tour.see_cluster();
     tour.see_queues();
+    tour.see_visibility();
 
     std::set<std::string> ran;
     const std::string text = metrics.expose();

@@ -106,7 +106,7 @@ class Dump(binary.CommandTest):
             self.assertIn("holdfast_demo_ledger", text)
             self.assertNotIn("{", text, dialect)
             store = self.dump(dialect, "--part", "store").out
-            self.assertEqual(store.count("CREATE TABLE"), 38, dialect)
+            self.assertEqual(store.count("CREATE TABLE"), 39, dialect)
             self.assertIn(store, text)
         self.assertIn("STRICT", texts["sqlite"])
         self.assertIn("BIGINT", texts["postgres"])

@@ -1,0 +1,132 @@
+// Which executions there are: a copy of what people search them by.
+//
+// The copy follows the runs by tasks of its own, so it may be late, and a task may come twice or
+// after a later one. Each write therefore carries a version, and an older one changes nothing. The
+// newest runs come first: those that run, by their start, then those that closed, by their end.
+#pragma once
+
+#include <chrono>
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <holdfast/sql/value.hpp>
+#include <holdfast/store/error.hpp>
+#include <holdfast/store/types.hpp>
+
+namespace holdfast::sql {
+class Database;
+}
+
+namespace holdfast::store {
+
+// By name. A value is a text, a number or a boolean, or a list of them, in JSON.
+using SearchAttributes = std::map<std::string, sql::Json>;
+
+struct RelatedRun {
+    std::string workflow_id{};
+    RunId run{};
+
+    friend bool operator==(const RelatedRun&, const RelatedRun&) = default;
+};
+
+struct VisibilityRecord {
+    NamespaceId ns{};
+    RunId run{};
+    std::int64_t version = 0;
+    std::string workflow_id{};  // 1 to name_bytes_max bytes, and so is the type.
+    std::string workflow_type{};
+    RunStatus status = RunStatus::running;
+    sql::Timestamp start_time{};
+    sql::Timestamp execution_time{};             // When its first task was due.
+    std::optional<sql::Timestamp> close_time{};  // Empty: it runs.
+    std::optional<std::int64_t> history_length{};
+    std::optional<std::int64_t> history_size_bytes{};
+    std::optional<std::chrono::microseconds> execution_duration{};
+    std::optional<std::int64_t> state_transition_count{};
+    std::optional<Blob> memo{};
+    std::string task_queue{};
+    SearchAttributes search_attributes{};
+    std::optional<RelatedRun> parent{};
+    std::optional<RelatedRun> root{};
+
+    friend bool operator==(const VisibilityRecord&, const VisibilityRecord&) = default;
+};
+
+// Names of attributes are identifiers: letters, digits and _, not a digit first. A value of more
+// bytes is kept, but not found by a search.
+inline constexpr std::size_t searched_value_bytes_max = 255;
+inline constexpr std::size_t attribute_values_max = 1'000;  // Of a run, each element of a list.
+inline constexpr std::size_t filter_attributes_max = 4;
+
+enum class Openness : std::uint8_t { any, open, closed };
+
+// Which runs. Empty fields ask for nothing; times are inclusive.
+struct VisibilityFilter {
+    Openness openness = Openness::any;
+    std::optional<std::string> workflow_id{};
+    std::optional<std::string> workflow_type{};
+    std::optional<RunStatus> status{};
+    std::optional<sql::Timestamp> started_from{};
+    std::optional<sql::Timestamp> started_to{};
+    std::optional<sql::Timestamp> closed_from{};  // Asks for closed runs, and so does the next.
+    std::optional<sql::Timestamp> closed_to{};
+    SearchAttributes attributes{};  // The value, or one in a list of them, equals the one here.
+};
+
+// Where a run stands in the order of all.
+struct VisibilityPlace {
+    sql::Timestamp sort_time{};
+    sql::Timestamp start_time{};
+    RunId run{};
+
+    friend auto operator<=>(const VisibilityPlace&, const VisibilityPlace&) = default;
+};
+
+struct VisibilityPage {
+    std::vector<VisibilityRecord> records{};
+    std::optional<VisibilityPlace> next{};  // After which the next page begins; empty: that is all.
+};
+
+// Safe to share between threads. On PostgreSQL every call makes two round trips at most, and a
+// search one.
+class Visibility {
+public:
+    // Requires: `db` outlives this object, and its schema holds the part `store`.
+    explicit Visibility(sql::Database& db) noexcept : db_(db) {}
+    Visibility(const Visibility&) = delete;
+    Visibility& operator=(const Visibility&) = delete;
+
+    // A run that starts. False if it is known already: it stays as it is.
+    bool insert(const VisibilityRecord& record, const Call& call = {});
+    // A run as it is now. False if it is known with this version or a newer one: it stays so.
+    bool replace(const VisibilityRecord& record, const Call& call = {});
+    // A run that is gone already is deleted.
+    void remove(NamespaceId ns, RunId run, const Call& call = {});
+
+    [[nodiscard]] std::optional<VisibilityRecord> find(NamespaceId ns,
+                                                       RunId run,
+                                                       const Call& call = {}) const;
+    // The newest first, after the last of the page before. A run that moves in the order meanwhile
+    // may be seen twice or not at all; the others are seen once.
+    [[nodiscard]] VisibilityPage list(NamespaceId ns,
+                                      const VisibilityFilter& filter,
+                                      std::int64_t page_size,
+                                      const std::optional<VisibilityPlace>& after = {},
+                                      const Call& call = {}) const;
+    [[nodiscard]] std::int64_t count(NamespaceId ns,
+                                     const VisibilityFilter& filter,
+                                     const Call& call = {}) const;
+    // Statuses that no run has are not among them.
+    [[nodiscard]] std::map<RunStatus, std::int64_t> count_by_status(NamespaceId ns,
+                                                                    const VisibilityFilter& filter,
+                                                                    const Call& call = {}) const;
+
+private:
+    sql::Database& db_;
+};
+
+}  // namespace holdfast::store
