@@ -33,9 +33,11 @@ inline std::ostream& operator<<(std::ostream& out, Committed answer) {
         case Committed::lost:
             return out << "lost";
         case Committed::rejected:
+            return out << "rejected";
+        case Committed::too_large:
             break;
     }
-    return out << "rejected";
+    return out << "too large";
 }
 inline std::ostream& operator<<(std::ostream& out, Status status) {
     return out << to_string(status);
@@ -61,7 +63,7 @@ inline std::ostream& operator<<(std::ostream& out, const Setting& setting) {
 [[nodiscard]] inline auto every_setting() {
     return testing::Values(Setting{test::Backend::sqlite},
                            Setting{test::Backend::postgres},
-                           Setting{test::Backend::postgres, 2});
+                           Setting{test::Backend::dsql, 2});
 }
 
 [[nodiscard]] inline std::string setting_name(const testing::TestParamInfo<Setting>& info) {
@@ -235,9 +237,10 @@ private:
     return Turn(claim);
 }
 
-// Conflicts are tried again after a millisecond.
+// Conflicts are tried again after a millisecond; who comes first is taken first, everywhere.
 [[nodiscard]] inline SqlProviderOptions quick() {
     SqlProviderOptions options;
+    options.spare_candidates = 0;
     options.retry.base_delay = 1ms;
     options.retry.max_delay = 10ms;
     return options;
@@ -396,7 +399,9 @@ protected:
 
     // Changes rows behind the provider's back, and past the conflicts.
     void tamper(const std::string& script) const {
-        db.execute(std::string(GetParam().conflict_every > 0 ? test::past_conflicts : "") + script);
+        const bool refuses = GetParam().conflict_every > 0;
+        db.execute((refuses ? "SET ROLE postgres;" + std::string(test::past_conflicts) : "") +
+                   script);
     }
     [[nodiscard]] std::int64_t rows(const std::string& table, const std::string& instance) const {
         return db.number("SELECT COUNT(*) FROM " + table + " WHERE instance_id = '" + instance +

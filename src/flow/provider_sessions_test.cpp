@@ -98,6 +98,35 @@ TEST_P(ProviderSessions, ASessionIsServedInOrder) {
     }
 }
 
+// Where rivals do not wait for each other, they choose at random among what they see; the order of
+// a session is not theirs to choose.
+TEST_P(ProviderSessions, AlsoWhereClaimsAreSpread) {
+    SqlProviderOptions options = quick();
+    options.spare_candidates = 32;
+    SqlProvider spread(db, options);
+    Names free;
+    Names own;
+    for (char letter = 'a'; letter <= 'l'; ++letter) {
+        free.emplace_back(1, letter);
+        own.emplace_back(1, static_cast<char>(letter - 'a' + 'A'));
+    }
+    queue("free", free);
+    queue_session("own", own);
+    Names took_free;
+    Names took_own;
+    for (std::size_t i = 0; i < free.size() + own.size(); ++i) {
+        const auto one = spread.claim_activities(by("ann"));
+        ASSERT_EQ(one.size(), 1U);
+        (one[0].task.session ? took_own : took_free).push_back(one[0].task.name);
+    }
+    EXPECT_EQ(took_own, own);
+    if (GetParam().backend == test::Backend::dsql) {
+        EXPECT_NE(took_free, free) << "by chance once in 479,001,600 times";
+    } else {
+        EXPECT_EQ(took_free, free);
+    }
+}
+
 TEST_P(ProviderSessions, WhoeverBearsTheNameIsTheOwner) {
     HOLDFAST_CHECK("runtime shared_worker_id_any_caller_can_fetch_owned_session");
     queue_session("a", {"one", "two"});

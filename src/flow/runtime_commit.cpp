@@ -132,6 +132,17 @@ void Runtime::State::commit_turns(std::vector<PreparedTurn> turns) {
     }
 }
 
+// Nothing of it is in the store, and never will be; its instance ends instead. An end is small: one
+// that does not fit either is rejected.
+void Runtime::State::settle_too_large(PreparedTurn& turn, const TurnCommit& commit) {
+    if (is_final(commit.status) && commit.activities.empty() && commit.starts.empty()) {
+        return settle_lost(turn, commit, Committed::rejected);
+    }
+    call_off(turn);
+    post(std::move(turn.answers));
+    post(runner_.too_large(std::move(turn)));
+}
+
 // Who is here needs no waking through the database.
 void Runtime::State::expect_starts(PreparedTurn& turn) {
     detail::Exchange& exchange = store_.exchange();
@@ -155,13 +166,18 @@ void Runtime::State::drop_first_turns(std::vector<PreparedTurn>& turns, Unwanted
     });
 }
 
-void Runtime::State::forget_first_turn(PreparedTurn& turn) {
+// What it would have begun does not begin.
+void Runtime::State::call_off(const PreparedTurn& turn) {
     for (std::size_t i = 0; i < turn.local.size(); ++i) {
         activities_.unreserve();
     }
     for (const auto& [instance, token] : turn.started) {
         store_.exchange().call_off(instance);
     }
+}
+
+void Runtime::State::forget_first_turn(PreparedTurn& turn) {
+    call_off(turn);
     (void)instances_.forget(*turn.instance);
     look_for_mail();  // It may have been started otherwise meanwhile.
 }
@@ -186,6 +202,8 @@ void Runtime::State::commit_ends(const std::vector<ActivityEnd>& ends) {
 void Runtime::State::settle(PreparedTurn& turn, const TurnCommit& commit, Committed result) {
     if (result == Committed::yes) {
         settle_committed(turn, commit);
+    } else if (result == Committed::too_large) {
+        settle_too_large(turn, commit);
     } else {
         settle_lost(turn, commit, result);
     }
@@ -242,12 +260,7 @@ void Runtime::State::settle_lost(PreparedTurn& turn, const TurnCommit& commit, C
             give_back(claim, std::chrono::milliseconds{1'000}, false);
         }
     }
-    for (std::size_t i = 0; i < turn.local.size(); ++i) {
-        activities_.unreserve();
-    }
-    for (const auto& [instance, token] : turn.started) {
-        store_.exchange().call_off(instance);
-    }
+    call_off(turn);
     TurnInput left = instances_.forget(*turn.instance);
     if (left.claim) {
         instances_.add_claim(std::move(*left.claim));

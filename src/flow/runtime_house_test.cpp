@@ -168,6 +168,22 @@ TEST_P(House, TooMuchIsRefusedByName) {
               Code::limit_exceeded);
 }
 
+// Aurora DSQL takes 3,000 rows in a transaction, and each child is several.
+TEST(HouseOnDsql, ATurnThatIsTooLargeEndsItsWorkflowAndNobodyElses) {
+    StoreFixture place{test::Backend::dsql};
+    Client client{*place.store};
+    Runtime runtime(*place.store, test_registry(), manual_options());
+    client.start<&parent>("large", 1'000);
+    client.start<&parent>("small", 3);
+    runtime.run_until_idle();
+    ASSERT_EQ(client.info("large")->status, Status::failed);
+    const FailureInfo failure = Client::failure_of(*client.info("large"));
+    EXPECT_EQ(failure.type, "LimitExceeded");
+    EXPECT_THAT(failure.message, testing::HasSubstr("in one transaction"));
+    EXPECT_EQ(place.db.number("SELECT COUNT(*) FROM flow_instances"), 2 + 3);
+    EXPECT_EQ(client.info("small")->status, Status::completed);
+}
+
 // A database that fails for a moment is no reason to fail an activity that only leaves a note; one
 // that was cancelled hears of it even so.
 TEST_P(House, AHeartbeatThatIsLostDisturbsNobodyAndARefusedOneTellsOfTheCancellation) {

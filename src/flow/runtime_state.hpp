@@ -70,11 +70,13 @@ private:
     // Takes those out that are also a start and that `unwanted` names, and forgets them.
     template <class Unwanted>
     void drop_first_turns(std::vector<PreparedTurn>& turns, Unwanted&& unwanted);
+    void call_off(const PreparedTurn& turn);
     void forget_first_turn(PreparedTurn& turn);
     void commit_ends(const std::vector<ActivityEnd>& ends);
     void settle(PreparedTurn& turn, const TurnCommit& commit, Committed result);
     void settle_committed(PreparedTurn& turn, const TurnCommit& commit);
     void settle_lost(PreparedTurn& turn, const TurnCommit& commit, Committed result);
+    void settle_too_large(PreparedTurn& turn, const TurnCommit& commit);
     void tell(const PreparedTurn& turn, const TurnCommit& commit);
     void post(PreparedTurn turn);
     void post(std::vector<ActivityEnd> ends);

@@ -17,7 +17,7 @@ namespace holdfast::flow {
 namespace {
 
 constexpr std::size_t ranges_per_statement = 4;
-// How far beyond what it wants a claim looks, so that rivals need not fight for the same rows.
+// How far beyond what it wants a claim looks for rows that nobody has locked.
 constexpr int spare_candidates = 32;
 constexpr int claim_rounds_max = 8;
 
@@ -56,7 +56,8 @@ struct Candidate {
 // One call of claim_instances, inside one transaction.
 class Claimer {
 public:
-    Claimer(sql::Tx& tx, const ClaimInstances& ask) : tx_(tx), ask_(ask) {}
+    Claimer(sql::Tx& tx, const ClaimInstances& ask, int spread)
+        : tx_(tx), ask_(ask), spread_(spread) {}
 
     std::vector<ClaimedInstance> claim(const std::vector<Ranges>& groups) {
         for (const Ranges& ranges : groups) {
@@ -108,8 +109,7 @@ private:
     std::vector<Candidate> find(const Ranges& ranges, bool pass_over_locked) {
         const auto& [a, b, c, d] = ranges;
         const bool optimistic = !tx_.dialect().locks_block;
-        const int spare = wanted() + spare_candidates;
-        const int limit = optimistic ? spare : wanted();
+        const int limit = optimistic ? wanted() + spread_ : wanted();
         const sql::Rows rows = pass_over_locked ? tx_.query(statements::find_ready_unlocked,
                                                             limit,
                                                             a.low,
@@ -120,7 +120,7 @@ private:
                                                             c.high,
                                                             d.low,
                                                             d.high,
-                                                            spare)
+                                                            wanted() + spare_candidates)
                                                 : tx_.query(statements::find_ready,
                                                             limit,
                                                             a.low,
@@ -137,8 +137,8 @@ private:
             found.back().rank = ++found_;
         }
         if (optimistic) {  // Rivals see the same rows, and a lost race costs a whole transaction.
-            for (std::size_t i = found.size(); i > 1; --i) {
-                std::swap(found[i - 1], found[thread_random().below(i)]);
+            if (spread_ > 0) {
+                shuffle(found);
             }
             found.resize(std::min(found.size(), static_cast<std::size_t>(wanted())));
         }
@@ -234,6 +234,7 @@ private:
 
     sql::Tx& tx_;
     const ClaimInstances& ask_;
+    int spread_;
     std::map<std::size_t, ClaimedInstance> claimed_;  // By the order they were found in.
     std::set<std::string> named_;
     std::size_t found_ = 0;
@@ -253,8 +254,9 @@ std::vector<ClaimedInstance> SqlProvider::claim_instances(const ClaimInstances& 
         return {};
     }
     if (looks_first()) {
-        auto found = db_.transact(
-            "LookForMail", reading(), [&](sql::Tx& tx) { return Claimer(tx, ask).look(ranges); });
+        auto found = db_.transact("LookForMail", reading(), [&](sql::Tx& tx) {
+            return Claimer(tx, ask, options_.spare_candidates).look(ranges);
+        });
         if (found) {
             return std::move(*found);
         }
@@ -262,7 +264,7 @@ std::vector<ClaimedInstance> SqlProvider::claim_instances(const ClaimInstances& 
     // A claim that is lost in a power cut only means that the mail is seen again: the turn that
     // was computed under it does not find its token.
     return db_.transact("ClaimInstances", writing(sql::Durability::relaxed), [&](sql::Tx& tx) {
-        return Claimer(tx, ask).claim(ranges);
+        return Claimer(tx, ask, options_.spare_candidates).claim(ranges);
     });
 }
 

@@ -105,6 +105,9 @@ private:
                 if (sql::classify(error) == sql::ErrorClass::duplicate) {
                     return commit_alone(group, write, options);
                 }
+                if (error.code() == Code::limit_exceeded) {
+                    return commit_halves(group, write, options);
+                }
                 if (!connection_broke(error) || ++broken > broken_connections_max) {
                     throw;
                 }
@@ -126,6 +129,17 @@ private:
         }
     }
 
+    // Together they are more than the database takes in one transaction.
+    template <class Write, class Options>
+    void commit_halves(const std::vector<std::size_t>& group, Write& write, Options& options) {
+        if (group.size() == 1) {
+            return settle(group, Committed::too_large);
+        }
+        const auto half = group.begin() + static_cast<std::ptrdiff_t>(group.size() / 2);
+        commit_group({group.begin(), half}, write, options);
+        commit_group({half, group.end()}, write, options);
+    }
+
     void settle(const std::vector<std::size_t>& group, Committed result) {
         for (const std::size_t index : group) {
             results_[index] = result;
@@ -145,6 +159,9 @@ private:
                            : Committed::lost;
             }
             const sql::Rows rows = tx.query(statements::look_at_turn, turn.instance);
+            if (!rows.empty() && rows[0].get<Uuid>(0) == turn.next_token) {
+                return Committed::yes;  // By an earlier call, which failed after it.
+            }
             if (rows.empty() || rows[0].get<Uuid>(0) != turn.token ||
                 (turn.leased && !rows[0].get<bool>(1))) {
                 return Committed::lost;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <holdfast/base/error.hpp>
+#include <holdfast/base/random.hpp>
 #include <holdfast/base/uuid.hpp>
 #include <holdfast/flow/provider.hpp>
 #include <holdfast/sql/statement.hpp>
@@ -53,6 +54,13 @@ void require_name(std::string_view name, std::string_view what);
 [[nodiscard]] InboxMessage inbox_message(const sql::Row& row);
 // From a row of read_info or list_instances.
 [[nodiscard]] InstanceInfo instance_info(const sql::Row& row);
+
+template <class T>
+void shuffle(std::vector<T>& items) {
+    for (std::size_t i = items.size(); i > 1; --i) {
+        std::swap(items[i - 1], items[thread_random().below(i)]);
+    }
+}
 
 // How many messages one claim hands over at most; the rest comes with the next.
 inline constexpr int mail_per_claim_max = 1024;

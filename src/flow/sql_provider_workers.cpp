@@ -18,7 +18,6 @@
 namespace holdfast::flow {
 namespace {
 
-constexpr int spare_candidates = 32;
 constexpr int claim_rounds_max = 8;
 constexpr std::size_t tags_max = 6;  // Five and the empty one.
 constexpr int tags_looked_at_max = 64;
@@ -45,8 +44,8 @@ Tags tags_of(const TagFilter& filter) {
 // One call of claim_activities, inside one transaction.
 class Claimer {
 public:
-    Claimer(sql::Tx& tx, const ClaimActivities& ask, const Tags& tags)
-        : tx_(tx), ask_(ask), tags_(tags) {}
+    Claimer(sql::Tx& tx, const ClaimActivities& ask, const Tags& tags, int spread)
+        : tx_(tx), ask_(ask), tags_(tags), spread_(spread) {}
 
     std::vector<ClaimedActivity> claim() {
         for (int round = 0; round < claim_rounds_max && wanted() > 0; ++round) {
@@ -68,15 +67,42 @@ private:
 
     std::vector<ClaimedActivity> find() {
         const bool optimistic = !tx_.dialect().locks_block;
-        const int limit = optimistic ? wanted() + spare_candidates : wanted();
-        std::vector<ClaimedActivity> found = query(limit);
-        if (optimistic) {  // Rivals see the same rows, and a lost race costs a whole transaction.
-            for (std::size_t i = found.size(); i > 1; --i) {
-                std::swap(found[i - 1], found[thread_random().below(i)]);
-            }
+        std::vector<ClaimedActivity> found = query(optimistic ? wanted() + spread_ : wanted());
+        if (optimistic && spread_ > 0) {
+            found = spread(std::move(found));
         }
         found.resize(std::min(found.size(), static_cast<std::size_t>(wanted())));
         return found;
+    }
+
+    // Rivals see the same rows, and a lost race costs a whole transaction: in any order, but those
+    // of a session in theirs.
+    static std::vector<ClaimedActivity> spread(std::vector<ClaimedActivity> found) {
+        std::vector<std::size_t> order(found.size());
+        std::iota(order.begin(), order.end(), std::size_t{0});
+        shuffle(order);
+        std::map<std::string_view, std::vector<std::size_t>> places;
+        for (std::size_t place = 0; place < order.size(); ++place) {
+            if (const auto& session = found[order[place]].task.session) {
+                places[*session].push_back(place);
+            }
+        }
+        for (const auto& [session, own] : places) {
+            std::vector<std::size_t> members;
+            for (const std::size_t place : own) {
+                members.push_back(order[place]);
+            }
+            std::ranges::sort(members);
+            for (std::size_t i = 0; i < own.size(); ++i) {
+                order[own[i]] = members[i];
+            }
+        }
+        std::vector<ClaimedActivity> result;
+        result.reserve(found.size());
+        for (const std::size_t index : order) {
+            result.push_back(std::move(found[index]));
+        }
+        return result;
     }
 
     // Tag by tag, because the index begins with the tag; the oldest of all first.
@@ -204,6 +230,7 @@ private:
     sql::Tx& tx_;
     const ClaimActivities& ask_;
     const Tags& tags_;
+    int spread_;
     std::set<std::string> sessions_;  // Tried so far.
     std::vector<ClaimedActivity> claimed_;
 };
@@ -323,11 +350,27 @@ std::vector<ClaimedActivity> SqlProvider::claim_activities(const ClaimActivities
         }
     }
     return db_.transact("ClaimActivities", writing(sql::Durability::relaxed), [&](sql::Tx& tx) {
-        return Claimer(tx, ask, tags).claim();
+        return Claimer(tx, ask, tags, options_.spare_candidates).claim();
     });
 }
 
 std::vector<bool> SqlProvider::end_activities(std::span<const ActivityEnd> ends) {
+    try {
+        return end_together(ends);
+    } catch (const Error& error) {
+        if (error.code() != Code::limit_exceeded || ends.size() < 2) {
+            throw;
+        }
+    }
+    // Together they are more than the database takes in one transaction.
+    const std::size_t half = ends.size() / 2;
+    std::vector<bool> held = end_activities(ends.first(half));
+    const std::vector<bool> others = end_activities(ends.subspan(half));
+    held.insert(held.end(), others.begin(), others.end());
+    return held;
+}
+
+std::vector<bool> SqlProvider::end_together(std::span<const ActivityEnd> ends) {
     std::vector<bool> held(ends.size(), false);
     if (ends.empty()) {
         return held;

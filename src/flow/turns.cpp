@@ -95,6 +95,7 @@ std::optional<PreparedTurn> TurnRunner::run(Instance& instance,
     }
     PreparedTurn prepared = prepare(instance, sight, std::move(turn), std::move(finished));
     prepared.first = std::move(input.first);
+    prepared.sight = std::move(sight);
     return prepared;
 }
 
@@ -301,7 +302,7 @@ Turn TurnRunner::checked(Instance& instance,
     return failed;
 }
 
-PreparedTurn TurnRunner::poison(Instance& instance, const TurnSight& sight) {
+PreparedTurn TurnRunner::fail(Instance& instance, const TurnSight& sight, FailureInfo why) {
     Turn turn;
     turn.ending = Ending::failed;
     const std::int64_t now_ms = sight.now.time_since_epoch().count();
@@ -318,26 +319,44 @@ PreparedTurn TurnRunner::poison(Instance& instance, const TurnSight& sight) {
                                           .parent = start != nullptr ? start->parent : std::nullopt,
                                           .status = std::nullopt}});
     }
-    turn.events.push_back(Event{
-        .id = ++id,
-        .source = 0,
-        .time_ms = now_ms,
-        .body = WorkflowFailed{FailureInfo{
-            .kind = FailureKind::poison,
-            .type = "Poison",
-            .message = fmt::format("the workflow {} was tried {} times (at most {}) and did not "
-                                   "get through a turn",
-                                   instance.id,
-                                   sight.attempt - 1,
-                                   options_.max_attempts),
-            .retryable = false}}});
+    turn.events.push_back(
+        Event{.id = ++id, .source = 0, .time_ms = now_ms, .body = WorkflowFailed{std::move(why)}});
     for (std::size_t i = 0; i < sight.mail.size(); ++i) {
         turn.taken.push_back(i);
     }
     instance.execution.reset();
+    return prepare(instance, sight, std::move(turn), {});
+}
+
+PreparedTurn TurnRunner::poison(Instance& instance, const TurnSight& sight) {
     ++meters_.poisoned;
     logger_of(options_).error("a workflow is poison", {{"instance", instance.id}});
-    return prepare(instance, sight, std::move(turn), {});
+    return fail(instance,
+                sight,
+                FailureInfo{.kind = FailureKind::poison,
+                            .type = "Poison",
+                            .message = fmt::format(
+                                "the workflow {} was tried {} times (at most {}) and did "
+                                "not get through a turn",
+                                instance.id,
+                                sight.attempt - 1,
+                                options_.max_attempts),
+                            .retryable = false});
+}
+
+PreparedTurn TurnRunner::too_large(PreparedTurn turn) {
+    logger_of(options_).error("a turn is too large", {{"instance", turn.instance->id}});
+    turn.sight.version = turn.instance->execution->started().version;
+    PreparedTurn failed =
+        fail(*turn.instance,
+             turn.sight,
+             FailureInfo{.kind = FailureKind::application,
+                         .type = "LimitExceeded",
+                         .message = "one turn wrote more than the database takes in one "
+                                    "transaction; start fewer things at once, or pass less",
+                         .retryable = false});
+    failed.first = std::move(turn.first);
+    return failed;
 }
 
 }  // namespace holdfast::flow

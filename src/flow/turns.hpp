@@ -46,6 +46,7 @@ struct PreparedTurn {
     bool activities_waiting = false;
     std::size_t bytes = 0;
     detail::FirstTurnDuty first{};  // Who waits for the start that this turn is.
+    TurnSight sight{};              // What it has seen.
 };
 
 class TurnRunner {
@@ -65,12 +66,17 @@ public:
                                                   TurnInput input,
                                                   std::vector<ActivityEnd>& unwanted);
 
+    // What is committed instead of a turn that is more than the database takes at once: the
+    // workflow's failure.
+    [[nodiscard]] PreparedTurn too_large(PreparedTurn turn);
+
 private:
     bool look(Instance& instance, TurnInput& input, TurnSight& sight);
     bool load(Instance& instance, const TurnSight& sight, TurnInput& input);
     bool begin(Instance& instance, const TurnSight& sight);
     void give_back(Instance& instance, TurnInput& input, milliseconds delay);
     void lose(Instance& instance, TurnInput&& input, std::vector<ActivityEnd>& unwanted);
+    PreparedTurn fail(Instance& instance, const TurnSight& sight, FailureInfo why);
     PreparedTurn poison(Instance& instance, const TurnSight& sight);
     PreparedTurn prepare(Instance& instance,
                          const TurnSight& sight,

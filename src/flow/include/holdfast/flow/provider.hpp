@@ -268,8 +268,9 @@ struct TurnCommit {
 
 enum class Committed : std::uint8_t {
     yes,
-    lost,      // The token is not the current one, the lease has run out, or the instance is gone.
-    rejected,  // An event id is zero, does not rise, or is taken. The claim is still held.
+    lost,       // The token is not the current one, the lease has run out, or the instance is gone.
+    rejected,   // An event id is zero, does not rise, or is taken. The claim is still held.
+    too_large,  // More than the database takes in one transaction. The claim is still held.
 };
 
 // --- clients

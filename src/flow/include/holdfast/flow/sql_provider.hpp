@@ -29,6 +29,9 @@ struct SqlProviderOptions {
     // How many rows one transaction deletes at most; what has more is deleted in several. Below the
     // 3,000 that Aurora DSQL takes.
     int rows_per_delete = 2000;
+    // On Aurora DSQL, where nobody waits for a row and a lost race costs a whole transaction: so
+    // many more than it wants a claim looks at, and chooses among them. With 0 it takes the oldest.
+    int spare_candidates = 32;
     sql::RetryPolicy retry{.max_retries = 8,
                            .base_delay = std::chrono::milliseconds{5},
                            .max_delay = std::chrono::milliseconds{200},
@@ -104,6 +107,7 @@ private:
     [[nodiscard]] sql::TxOptions reading() const;
     void wake(sql::Tx& tx, std::string_view whom) const;
 
+    [[nodiscard]] std::vector<bool> end_together(std::span<const ActivityEnd> ends);
     [[nodiscard]] bool looks_first() const;
     [[nodiscard]] Started start_once(const StartInstance& request,
                                      const Uuid& origin,
