@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -41,8 +42,11 @@ std::string_view to_string(LeaseDenial why) noexcept {
     return "full";
 }
 
-Leases::Leases(const LeasesConfig& config, const FleetLimits& limits, std::uint64_t seed)
-    : config_(config), limits_(limits), random_(seed) {
+Leases::Leases(const LeasesConfig& config,
+               const FleetLimits& limits,
+               std::uint64_t seed,
+               std::function<LeaseId()> new_id)
+    : config_(config), limits_(limits), random_(seed), new_id_(std::move(new_id)) {
     if (config.limit < 1) {
         throw InvalidArgument(
             fmt::format("a limit of {} connections is none; give 1 or more", config.limit));
@@ -69,15 +73,15 @@ void Leases::on(Steady now, const WantLease& want, LeaseActions& out) {
             out.push_back(LeaseDenied{.wish = want.wish, .why = LeaseDenial::unanswered});
             return;
         }
-        const LeaseId lease = new_lease_id();
+        const LeaseId lease = new_id_();
         held_.insert(lease);
         local_.insert(lease);
         out.push_back(LeaseGranted{.wish = want.wish, .lease = lease, .local = true});
         return;
     }
     wishes_.emplace(
-        new_lease_id(),
-        Wish{.id = want.wish, .deadline = want.deadline, .token = new_lease_id(), .again = now});
+        new_id_(),
+        Wish{.id = want.wish, .deadline = want.deadline, .token = new_id_(), .again = now});
 }
 
 void Leases::on(Steady now, const LeaveLease& leave, LeaseActions& /*out*/) {
@@ -191,7 +195,7 @@ void Leases::note_answer(bool answered) noexcept {
 }
 
 void Leases::release(Steady now, const LeaseId& lease) {
-    releases_.emplace(lease, Release{.token = new_lease_id(), .again = now});
+    releases_.emplace(lease, Release{.token = new_id_(), .again = now});
 }
 
 // Nobody waits for it any more. If it may be there all the same, it is released.

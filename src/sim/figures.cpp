@@ -58,6 +58,24 @@ std::int64_t sum(const Result& result, std::int64_t Counters::* member) {
     return total;
 }
 
+// How long the process that waits longest for its permits waits, by what is usual.
+double starvation(const Scenario& scenario, const Result& result) {
+    std::vector<double> waited(scenario.services.size());
+    std::vector<double> count(scenario.services.size());
+    double all = 0;
+    for (const Permit& permit : result.seen.permits) {
+        const double wait = seconds_of(permit.usable - permit.asked);
+        waited[permit.service] += wait;
+        count[permit.service] += 1;
+        all += wait;
+    }
+    double longest = 0;
+    for (std::size_t i = 0; i < waited.size(); ++i) {
+        longest = std::max(longest, count[i] > 0 ? waited[i] / count[i] : 0);
+    }
+    return all > 0 ? longest * static_cast<double>(result.seen.permits.size()) / all : 1;
+}
+
 double percentile(const std::vector<double>& sorted, double part) {
     const double at = part * static_cast<double>(sorted.size() - 1);
     const auto below = static_cast<std::size_t>(at);
@@ -95,6 +113,30 @@ Spread spread_of(std::span<const Outcome> outcomes, std::size_t figure) {
     return spread;
 }
 
+// What the limits cost that the fleet shares.
+void add_shared(const Scenario& scenario, const Result& result, std::vector<Figure>& figures) {
+    const Observations& seen = result.seen;
+    std::vector<Time> waits;
+    waits.reserve(seen.permits.size());
+    for (const Permit& permit : seen.permits) {
+        waits.push_back(permit.usable - permit.asked);
+    }
+    std::ranges::sort(waits);
+    const std::uint32_t refused_max =
+        seen.table_refused.empty() ? 0 : *std::ranges::max_element(seen.table_refused);
+    const double permits = std::max<double>(1, static_cast<double>(waits.size()));
+    figures.push_back({.name = "permit_wait_p50_ms", .value = ms_of(quantile(waits, 0.5))});
+    figures.push_back({.name = "permit_wait_max_ms", .value = ms_of(quantile(waits, 1))});
+    figures.push_back({.name = "starvation_index", .value = starvation(scenario, result)});
+    figures.push_back({.name = "table_calls_per_permit",
+                       .value = static_cast<double>(seen.table_calls) / permits});
+    figures.push_back(
+        {.name = "table_refused_per_second_max", .value = static_cast<double>(refused_max)});
+    figures.push_back(
+        {.name = "table_throttled", .value = static_cast<double>(seen.table_throttled)});
+    figures.push_back({.name = "degraded_s", .value = seconds_of(seen.degraded)});
+}
+
 }  // namespace
 
 std::vector<Figure> figures_of(const Scenario& scenario, const Result& result) {
@@ -123,6 +165,7 @@ std::vector<Figure> figures_of(const Scenario& scenario, const Result& result) {
     add("wait_p95_ms", ms_of(quantile(seen.waits, 0.95)));
     add("wait_p99_ms", ms_of(quantile(seen.waits, 0.99)));
     add("wait_max_ms", ms_of(quantile(seen.waits, 1)));
+    add_shared(scenario, result, figures);
     add("below_target_p50_ms", ms_of(quantile(seen.short_spells, 0.5)));
     add("below_target_p99_ms", ms_of(quantile(seen.short_spells, 0.99)));
     add("age_p50_s", seconds_of(quantile(seen.ages, 0.5)), false);

@@ -2,7 +2,26 @@
 
 #include <algorithm>
 
+#include "latency.hpp"
+
 namespace holdfast::sim {
+namespace {
+
+constexpr Time reap_every = std::chrono::minutes{1};
+
+pool::PermitConfig permits_of(const Scenario& scenario) {
+    pool::PermitConfig config{.per_second = scenario.limit_per_second,
+                              .burst = scenario.limiter.burst,
+                              .wait_max = scenario.limiter.wait_max};
+    if (scenario.limiter.kind == LimiterKind::counter) {
+        config.algorithm = pool::PermitAlgorithm::counter;
+    } else if (scenario.limiter.kind == LimiterKind::bucket) {
+        config.algorithm = pool::PermitAlgorithm::bucket;
+    }
+    return config;
+}
+
+}  // namespace
 
 Fleet::Process::Process(const Service& which, std::uint32_t index, std::uint64_t seed)
     : service(which),
@@ -10,7 +29,10 @@ Fleet::Process::Process(const Service& which, std::uint32_t index, std::uint64_t
       target(which.target),
       holds(seed_of(seed, which.name, "holds")),
       arrivals(seed_of(seed, which.name, "arrivals")),
-      network(seed_of(seed, which.name, "network")) {}
+      network(seed_of(seed, which.name, "network")),
+      permits(seed_of(seed, which.name, "permits")) {
+    part.emplace();
+}
 
 Fleet::Fleet(const Scenario& scenario, std::uint64_t seed, const Watch& watch)
     : scenario_(scenario),
@@ -19,6 +41,8 @@ Fleet::Fleet(const Scenario& scenario, std::uint64_t seed, const Watch& watch)
       agenda_(scenario.duration),
       door_(scenario.cluster),
       shared_(scenario.limit_per_second, scenario.limiter.burst),
+      table_(scenario.table, scenario.slots, scenario.cluster.ceiling),
+      permits_(permits_of(scenario)),
       restarted_(scenario.faults.size()),
       chance_(seed_of(seed, "cluster", "chance")) {
     const auto count = static_cast<double>(scenario.services.size());
@@ -27,12 +51,17 @@ Fleet::Fleet(const Scenario& scenario, std::uint64_t seed, const Watch& watch)
         Process& process = processes_.emplace_back(service, number, seed);
         process.bucket.set(scenario.limit_per_second / count,
                            std::max(1.0, scenario.limiter.burst / count));
+        Random clock(seed_of(seed, service.name, "clock"));
+        process.skew = draw_part(2 * scenario.table.skew, clock) - scenario.table.skew;
         at(service.start_delay, Step::start, process);
     }
     for (std::uint32_t i = 0; i < scenario.faults.size(); ++i) {
         if (scenario.faults[i].kind != FaultKind::cold_start) {
             agenda_.at(scenario.faults[i].at, {.step = Step::fault, .process = i});
         }
+    }
+    if (scenario.slots.kind == SlotsKind::leases && scenario.slots.reap) {
+        agenda_.at(reap_every, {.step = Step::reap});
     }
     agenda_.at(scenario.sample_every, {.step = Step::sample});
     if (watch.explain_at) {
@@ -50,6 +79,11 @@ Result Fleet::run() {
     for (const Process& process : processes_) {
         seen.leaked -= process.owned + process.admitted;
         seen.filled.push_back(process.filled.value_or(Time::max()));
+    }
+    seen.table_counted = table_.counted();
+    seen.table_throttled = table_.throttled();
+    if (degraded_ > 0) {
+        seen.degraded += scenario_.duration - degraded_since_;
     }
     std::ranges::sort(seen.waits);
     std::ranges::sort(seen.ages);
@@ -73,16 +107,31 @@ void Fleet::handle(const What& what) {
             return sample();
         case Step::explain:
             return explain();
+        case Step::reap:
+            if (!table_away_) {
+                table_.reap(now(), limits_);
+            }
+            return agenda_.after(reap_every, {.step = Step::reap});
         default:
             break;
     }
     Process& process = processes_[what.process];
-    if (what.step == Step::answer) {
-        return answer(process, what);  // Also if its process is gone: the cluster let it in.
+    switch (what.step) {  // Also if the process is gone that asked.
+        case Step::answer:
+            return answer(process, what);
+        case Step::call:
+            return reach_table(process, what);
+        case Step::reply:
+            return hear_table(process, what);
+        default:
+            break;
     }
-    if (what.life != process.life) {
-        return;
+    if (what.life == process.life) {
+        handle(process, what);
     }
+}
+
+void Fleet::handle(Process& process, const What& what) {
     switch (what.step) {
         case Step::start:
             return start(process);
@@ -112,6 +161,16 @@ void Fleet::handle(const What& what) {
         }
         case Step::give_back:
             return give_back(process, what.connection);
+        case Step::pause_end: {
+            const auto& request = process.part->requests.at(what.connection.slot);
+            return pursue(process, what.connection, request->next(moment(process)));
+        }
+        case Step::no_slot:
+            return end_waiting(process, what.connection);
+        case Step::forgo:
+            return fail_opening(process, what.connection, what.outcome);
+        case Step::tend:
+            return tend(process);
         default:
             return;
     }

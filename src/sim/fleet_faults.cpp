@@ -30,7 +30,7 @@ void Fleet::strike(std::uint32_t number) {
             return each(fault, [&](Process& process) { drop(process, fault); });
         case FaultKind::crash:
             return each(fault, [&](Process& process) {
-                stop(process);
+                stop(process, false);
                 at(now() + fault.down, Step::start, process);
             });
         case FaultKind::outage:
@@ -54,6 +54,7 @@ void Fleet::strike(std::uint32_t number) {
         case FaultKind::limit: {
             const auto count = static_cast<double>(processes_.size());
             shared_.set(fault.value, scenario_.limiter.burst);
+            permits_.per_second = std::max(1, static_cast<int>(fault.value));
             for (Process& process : processes_) {
                 process.bucket.set(fault.value / count,
                                    std::max(1.0, scenario_.limiter.burst / count));
@@ -65,6 +66,7 @@ void Fleet::strike(std::uint32_t number) {
             each(fault, [&](Process& process) {
                 process.target = static_cast<int>(fault.value);
                 if (process.machine) {
+                    want_slots(process);
                     tell(process, pool::Resize{process.target});
                 }
             });
@@ -72,6 +74,16 @@ void Fleet::strike(std::uint32_t number) {
             break;
         case FaultKind::load:
             load_ = fault.value;
+            passes = false;
+            break;
+        case FaultKind::table_outage:
+            table_away_ = true;
+            break;
+        case FaultKind::clock_jump:
+            each(fault, [&](Process& process) {
+                process.skew +=
+                    std::chrono::round<Time>(std::chrono::duration<double>(fault.value));
+            });
             passes = false;
             break;
     }
@@ -85,6 +97,7 @@ void Fleet::relent(std::uint32_t number) {
     result_.seen.struck.push_back({.at = now(), .kind = fault.kind, .over = true});
     unreachable_ = unreachable_ && fault.kind != FaultKind::outage;
     unauthorized_ = unauthorized_ && fault.kind != FaultKind::credentials;
+    table_away_ = table_away_ && fault.kind != FaultKind::table_outage;
     rejects_ = fault.kind == FaultKind::rejects ? 0 : rejects_;
     slowness_ = fault.kind == FaultKind::slow ? 1 : slowness_;
     if (fault.kind == FaultKind::partition) {
@@ -121,7 +134,7 @@ void Fleet::restart_next(std::uint32_t number) {
     std::size_t& done = restarted_[number];
     for (int i = 0; i < fault.batch && done < processes_.size(); ++i) {
         Process& process = processes_[done++];
-        stop(process);
+        stop(process, true);
         at(now() + fault.down, Step::start, process);
     }
     if (done < processes_.size()) {

@@ -26,7 +26,7 @@ pool::Config Fleet::config_of(const Service& service) const {
         config.limits.spread_from = 1;
         config.limits.spread_margin = Time{0};
     }
-    if (scenario_.slots == SlotsKind::share) {
+    if (scenario_.slots.kind == SlotsKind::share) {
         const double part = static_cast<double>(service.target) / scenario_.target();
         config.slots = std::max(1, static_cast<int>(scenario_.cluster.ceiling * part));
     }
@@ -40,6 +40,7 @@ void Fleet::start(Process& process) {
     config.target = process.target;
     process.machine = std::make_unique<pool::Machine>(config, seed);
     trace(process, "starts");
+    join(process);
     tell(process, pool::Tick{});
     schedule_work(process);
     if (process.service.probe_every > Time{0}) {
@@ -47,9 +48,12 @@ void Fleet::start(Process& process) {
     }
 }
 
-// The process ends without a word; the server sees its sockets close.
-void Fleet::stop(Process& process) {
+// The server sees its sockets close; the shared table is told only if it ends in order.
+void Fleet::stop(Process& process, bool in_order) {
     trace(process, "ends");
+    if (in_order && !table_away_) {
+        table_.leave({.process = process.number, .life = process.life});
+    }
     for (Connection& connection : process.connections) {
         if (connection.open && !connection.dead) {
             lose(process, connection);
@@ -61,6 +65,8 @@ void Fleet::stop(Process& process) {
     process.permits_waiting = 0;
     process.machine.reset();
     process.wake = Time::max();
+    process.part.emplace();
+    note_degraded(process);
     ++process.life;
 }
 
@@ -84,16 +90,9 @@ void Fleet::on(Process& process, const pool::Open& open) {
     if (open.connection.slot >= process.connections.size()) {
         process.connections.resize(open.connection.slot + 1);
     }
-    process.connections[open.connection.slot] = {.birth = open.connection.birth};
-    Time when = now();
-    if (scenario_.limiter.kind == LimiterKind::ideal) {
-        when = shared_.reserve(now());
-    } else if (scenario_.limiter.kind == LimiterKind::local) {
-        when = process.bucket.reserve(now());
-    }
-    process.counters.denies += when > now() ? 1 : 0;
+    process.connections[open.connection.slot] = {.birth = open.connection.birth, .asked = now()};
     ++process.permits_waiting;
-    at(when, Step::connect, process, open.connection);
+    seek_slot(process, open.connection);
 }
 
 void Fleet::on(Process& process, const pool::Close& close) {
@@ -111,6 +110,7 @@ void Fleet::on(Process& process, const pool::Close& close) {
         --process.owned;
     }
     connection = {.birth = connection.birth};
+    give_slot_back(process);
     trace(process, fmt::format("closes one: {}", pool::to_string(close.reason)));
     process.machine->step(steady(now()), pool::Closed{close.connection}, actions_);
 }
@@ -247,17 +247,22 @@ void Fleet::answer(Process& process, const What& what) {
         }
         return tell(process, pool::Opened{what.connection});
     }
+    give_slot_back(process);
+    fail_opening(process, what.connection, what.outcome);
+}
+
+void Fleet::fail_opening(Process& process, pool::ConnectionId connection, Outcome why) {
     ++process.counters.open_failures;
     pool::FailureClass failure = pool::FailureClass::transport;
-    if (what.outcome == Outcome::unauthorized) {
+    if (why == Outcome::unauthorized) {
         failure = pool::FailureClass::auth;
-    } else if (what.outcome == Outcome::full) {
+    } else if (why == Outcome::full) {
         failure = pool::FailureClass::full;
-    } else if (what.outcome == Outcome::too_fast) {
+    } else if (why == Outcome::too_fast) {
         failure = pool::FailureClass::rate_limited;
     }
     trace(process, fmt::format("cannot open one: {}", pool::to_string(failure)));
-    tell(process, pool::OpenFailed{what.connection, failure});
+    tell(process, pool::OpenFailed{connection, failure});
 }
 
 // The server closed it. The machine learns of it when it is lent or looked at.

@@ -46,8 +46,12 @@ void Fleet::explain() {
             why += so ? fmt::format("{}{}", why.empty() ? "" : ", ", what) : "";
         };
         add(!process.machine, "it is down");
-        add(process.permits_waiting > 0,
-            fmt::format("{} wait for a permit", process.permits_waiting));
+        const auto slotless =
+            static_cast<int>(process.part->line.size() + process.part->wishes.size());
+        add(slotless > 0, fmt::format("{} wait for a slot", slotless));
+        add(process.permits_waiting > slotless,
+            fmt::format("{} wait for a permit", process.permits_waiting - slotless));
+        add(process.degraded, "the shared table does not answer");
         add(process.connecting > 0, fmt::format("{} are being opened", process.connecting));
         const auto unnoticed = std::ranges::count_if(process.connections, &Connection::dead);
         add(unnoticed > 0, fmt::format("{} are dead and nobody has noticed", unnoticed));

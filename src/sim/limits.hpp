@@ -20,11 +20,13 @@ public:
         early_ = std::max(Time{0}, Time{static_cast<Time::rep>((burst - 1) * 1e9 / rate)});
     }
 
-    // When the permit that is hereby taken can be used.
+    // When the next permit could be used,
+    [[nodiscard]] Time due(Time now) const { return std::max(now, std::max(next_, now) - early_); }
+    // and that one taken.
     [[nodiscard]] Time reserve(Time now) {
-        const Time due = std::max(next_, now);
-        next_ = due + step_;
-        return std::max(now, due - early_);
+        const Time usable = due(now);
+        next_ = std::max(next_, now) + step_;
+        return usable;
     }
 
 private:

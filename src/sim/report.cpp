@@ -81,6 +81,23 @@ std::string reservoir_line(const Sample& s) {
         c.discard_full);
 }
 
+// What was asked of the table that the fleet shares; nothing if it was not.
+std::string table_line(const Observations& seen) {
+    if (seen.table_calls == 0) {
+        return "";
+    }
+    std::string text = fmt::format("shared table: {} calls for {} permits, {} throttled",
+                                   seen.table_calls,
+                                   seen.permits.size(),
+                                   seen.table_throttled);
+    if (seen.degraded > Time{0}) {
+        const auto degraded = std::chrono::ceil<std::chrono::milliseconds>(seen.degraded);
+        text += fmt::format("; degraded for {}: some processes could not ask it",
+                            format_duration(degraded));
+    }
+    return text + "\n";
+}
+
 }  // namespace
 
 std::string moment_text(Time at) {
@@ -106,7 +123,8 @@ std::string summary_of(const Scenario& scenario, const Result& result) {
     if (scenario.opens_per_second_max >= 0) {
         text += fmt::format(" (allowed: {})", scenario.opens_per_second_max);
     }
-    return text + fmt::format("\nempty events: {}\nevents: {}\n", empty, result.events);
+    text += fmt::format("\nempty events: {}\n", empty) + table_line(result.seen);
+    return text + fmt::format("events: {}\n", result.events);
 }
 
 std::string verdict_of(const Result& result) {

@@ -12,6 +12,7 @@ namespace holdfast::sim {
 namespace {
 
 constexpr int in_flight_max = 1'000;
+constexpr int block_max = 1'000;
 
 template <class Enum>
 struct Word {
@@ -32,6 +33,8 @@ constexpr std::array fault_words{
     Word{"limit", FaultKind::limit},
     Word{"scale", FaultKind::scale},
     Word{"load", FaultKind::load},
+    Word{"dynamodb_outage", FaultKind::table_outage},
+    Word{"clock_jump", FaultKind::clock_jump},
 };
 
 constexpr std::array assertion_words{
@@ -135,10 +138,53 @@ void read_cluster(Fields fields, Cluster& cluster) {
 void read_limiter(Fields fields, Limiter& limiter) {
     constexpr std::array kinds{Word{"none", LimiterKind::none},
                                Word{"ideal", LimiterKind::ideal},
-                               Word{"local", LimiterKind::local}};
+                               Word{"local", LimiterKind::local},
+                               Word{"counter", LimiterKind::counter},
+                               Word{"bucket", LimiterKind::bucket},
+                               Word{"reserve", LimiterKind::reserve}};
     read_word(fields, "kind", kinds, limiter.kind);
     fields.read("burst", limiter.burst);
     fields.require(limiter.burst >= 1, "burst", "give 1 or more");
+    fields.read("maxWait", limiter.wait_max);
+    fields.require(limiter.wait_max > Time{0}, "maxWait", "give more than 0");
+    fields.finish();
+}
+
+void read_table(Fields fields, SharedTable& table) {
+    read_latency(fields, "latency", table.latency);
+    fields.read("writesPerItem", table.writes_per_item);
+    fields.require(table.writes_per_item >= 1, "writesPerItem", "give 1 or more");
+    fields.read("retries", table.retries);
+    fields.require(table.retries >= 0, "retries", "give 0 or more");
+    fields.read("timeout", table.timeout);
+    fields.require(table.timeout > Time{0}, "timeout", "give more than 0");
+    fields.read("skew", table.skew);
+    fields.read("skewCorrected", table.skew_corrected);
+    fields.finish();
+}
+
+// A word, or a map with more to say.
+void read_slots(Fields& top, const Cluster& cluster, Slots& slots) {
+    constexpr std::array kinds{Word{"none", SlotsKind::none},
+                               Word{"share", SlotsKind::share},
+                               Word{"blocks", SlotsKind::blocks},
+                               Word{"leases", SlotsKind::leases}};
+    if (const Node& node = top.below("slots"); node.kind == Node::Kind::scalar) {
+        return read_word(top, "slots", kinds, slots.kind);
+    }
+    Fields fields(top.below("slots"), "slots", top.rules());
+    read_word(fields, "kind", kinds, slots.kind);
+    fields.read("block", slots.block);
+    fields.require(slots.block >= 1 && slots.block <= std::min(cluster.ceiling, block_max),
+                   "block",
+                   fmt::format("give 1 to {}, and no more than the ceiling", block_max));
+    fields.read("ttl", slots.ttl);
+    fields.read("renewEvery", slots.renew_every);
+    fields.require(slots.renew_every > Time{0}, "renewEvery", "give more than 0");
+    fields.require(slots.ttl >= 3 * slots.renew_every, "ttl", "give three times renewEvery");
+    fields.read("localCap", slots.local_cap);
+    fields.require(slots.local_cap >= 0, "localCap", "give 0 or more");
+    fields.read("reap", slots.reap);
     fields.finish();
 }
 
@@ -245,10 +291,10 @@ std::string_view to_string(AssertionKind kind) noexcept {
 }
 
 void read_standard(Fields& top, Scenario& scenario) {
-    constexpr std::array slots{Word{"none", SlotsKind::none}, Word{"share", SlotsKind::share}};
     read_cluster(Fields(top.below("cluster"), "cluster", top.rules()), scenario.cluster);
     read_limiter(Fields(top.below("limiter"), "limiter", top.rules()), scenario.limiter);
-    read_word(top, "slots", slots, scenario.slots);
+    read_table(Fields(top.below("dynamodb"), "dynamodb", top.rules()), scenario.table);
+    read_slots(top, scenario.cluster, scenario.slots);
     take_old_assertions(top, scenario);
     scenario.assertions.push_back({.kind = AssertionKind::max_total_connections,
                                    .value = static_cast<double>(scenario.cluster.ceiling)});

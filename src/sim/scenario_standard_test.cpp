@@ -46,7 +46,7 @@ TEST(StandardScenario, ReadsWhatItIsGiven) {
         services + "    workload: {enabled: true, arrivals: trace, trace: [{at: 1s, count: 2}]}\n");
     EXPECT_EQ(scenario.cluster.connect.listed.size(), 2);
     EXPECT_EQ(scenario.limiter.kind, LimiterKind::local);
-    EXPECT_EQ(scenario.slots, SlotsKind::share);
+    EXPECT_EQ(scenario.slots.kind, SlotsKind::share);
     ASSERT_EQ(scenario.faults.size(), 2);
     EXPECT_EQ(scenario.faults[1].kind, FaultKind::crash);
     EXPECT_EQ(scenario.faults[1].at, minutes{3});

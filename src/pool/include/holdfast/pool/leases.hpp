@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <span>
@@ -114,7 +115,11 @@ using LeaseActions = std::vector<LeaseAction>;
 // Not safe to share between threads. Requires of all calls: `now` never goes back.
 class Leases {
 public:
-    Leases(const LeasesConfig& config, const FleetLimits& limits, std::uint64_t seed);
+    // Only the simulator makes the identifiers itself, so that it can be repeated.
+    Leases(const LeasesConfig& config,
+           const FleetLimits& limits,
+           std::uint64_t seed,
+           std::function<LeaseId()> new_id = new_lease_id);
 
     void step(Steady now, const LeaseEvent& event, LeaseActions& out);
     [[nodiscard]] Steady next_wake() const noexcept { return wake_; }
@@ -169,6 +174,7 @@ private:
     const LeasesConfig config_;
     const FleetLimits limits_;
     Random random_;
+    const std::function<LeaseId()> new_id_;
 
     std::map<LeaseId, Wish> wishes_;
     std::map<LeaseId, Release> releases_;

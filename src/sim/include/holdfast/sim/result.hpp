@@ -68,6 +68,13 @@ struct Strike {
     bool over = false;
 };
 
+// A permit to open a connection.
+struct Permit {
+    Time asked{};  // With the slot that goes with it.
+    Time usable{};
+    std::uint32_t service = 0;
+};
+
 // What the pool that ships went through. Waits, ages and spells are sorted.
 struct Observations {
     std::vector<Time> opened{};             // When the cluster let each connection in.
@@ -84,6 +91,15 @@ struct Observations {
     std::int64_t wasted = 0;         // Opened, and closed as one too many before anybody used it.
     std::int64_t leaked = 0;         // Open at the cluster, and nobody's.
     int total_max = 0;               // Open at a time.
+
+    // Of the limits that the fleet shares.
+    std::vector<Permit> permits{};               // In the order in which they were granted.
+    std::vector<std::uint32_t> table_refused{};  // Writes that failed their condition, by second.
+    std::int64_t table_calls = 0;
+    std::int64_t table_throttled = 0;
+    std::int64_t table_unanswered = 0;
+    std::int64_t table_counted = 0;  // Connections that its counter takes for open, at the end.
+    Time degraded{};                 // At least one process could not ask it.
 
     [[nodiscard]] std::int64_t rejected() const noexcept { return rejected_rate + rejected_full; }
 };

@@ -106,6 +106,8 @@ enum class FaultKind {
     limit,            // The client's limit becomes `value` per second.
     scale,            // The named processes want `value` connections each.
     load,             // Work comes `value` times as often.
+    table_outage,     // "dynamodb_outage": the table that the processes share does not answer.
+    clock_jump,       // The clocks of the named processes jump ahead by `value` seconds.
 };
 
 [[nodiscard]] std::string_view to_string(FaultKind kind) noexcept;
@@ -142,16 +144,45 @@ enum class LimiterKind {
     none,
     ideal,  // One reservation clock for all, which costs nothing to ask.
     local,  // A bucket in each process, with its share of the rate and of the burst.
+
+    // The three that ship, through the shared table; without it, as `local`.
+    counter,
+    bucket,
+    reserve,
 };
 
 struct Limiter {
     LimiterKind kind = LimiterKind::ideal;
-    int burst = 1;  // Of all processes together.
+    int burst = 1;                             // Of all processes together.
+    Time wait_max = std::chrono::seconds{30};  // How far ahead permits can be reserved.
+};
+
+// The table in DynamoDB that the processes share.
+struct SharedTable {
+    Latency latency{.kind = Latency::Kind::lognormal,  // There and back.
+                    .low = std::chrono::milliseconds{5},
+                    .high = std::chrono::milliseconds{30}};
+    int writes_per_item = 1'000;             // In a second; what is more is refused,
+    int retries = 2;                         // and tried again, so often,
+    Time timeout = std::chrono::seconds{1};  // as is what was not answered for so long.
+    Time skew{};                 // The clocks of the processes are off by up to this, either way.
+    bool skew_corrected = true;  // They learn it from the dates in its answers.
 };
 
 enum class SlotsKind {
     none,
-    share,  // Each process may hold its part of the ceiling, by its target.
+    share,   // Each process may hold its part of the ceiling, by its target.
+    blocks,  // Processes own blocks of slots in the shared table, for as long as they renew them.
+    leases,  // A lease for each connection in the shared table, and a counter of them all.
+};
+
+struct Slots {
+    SlotsKind kind = SlotsKind::none;
+    int block = 25;                              // Slots in a block,
+    Time ttl = std::chrono::minutes{3};          // which is lost so long after it
+    Time renew_every = std::chrono::minutes{1};  // was renewed last.
+    int local_cap = 0;  // Connections a process may hold while the table does not answer.
+    bool reap = true;   // The leases of dead processes are given back, once a minute.
 };
 
 enum class AssertionKind {
@@ -204,7 +235,8 @@ struct Scenario {
     // Of the pool that ships.
     Cluster cluster{};
     Limiter limiter{};
-    SlotsKind slots = SlotsKind::none;
+    SharedTable table{};
+    Slots slots{};
     std::vector<Assertion> assertions{};
 
     std::vector<Service> services{};
