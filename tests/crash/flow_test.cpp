@@ -33,7 +33,13 @@ std::int64_t charge(sql::Tx& tx, std::string entry) {
     tx.exec(book, entry);
     return 1;
 }
-std::string look(flow::ActivityContext& ctx) {
+// A service with a ledger of its own: it may be asked twice, and does a thing once per key.
+constexpr sql::Statement ship_once{
+    "crash.ship", "INSERT INTO shipped (entry) VALUES ($1) ON CONFLICT DO NOTHING"};
+sql::Database* service = nullptr;
+
+std::string ship(flow::ActivityContext& ctx) {
+    service->run("Ship", {}, ship_once, ctx.idempotency_key());
     return ctx.idempotency_key();
 }
 flow::Workflow<std::int64_t> order(flow::Context& ctx, std::int64_t number);
@@ -43,18 +49,18 @@ flow::Workflow<std::int64_t> order(flow::Context& ctx, std::int64_t number);
 }  // namespace holdfast
 
 HOLDFAST_NAME(holdfast::charge, "crash.charge");
-HOLDFAST_NAME(holdfast::look, "crash.look");
+HOLDFAST_NAME(holdfast::ship, "crash.ship");
 HOLDFAST_NAME(holdfast::order, "crash.order");
 
 namespace holdfast {
 
 namespace {
 
-// A plain activity and a timer between payments that write.
+// A parcel, a payment in the same transaction as its answer, and a timer, again and again.
 flow::Workflow<std::int64_t> order(flow::Context& ctx, std::int64_t number) {
     std::int64_t paid = 0;
     for (int i = 0; i < steps; ++i) {
-        std::string key = co_await ctx.activity<&look>();
+        std::string key = co_await ctx.activity<&ship>();
         std::string entry = ctx.instance() + "/" + std::to_string(i);
         std::int64_t one = co_await ctx.activity<&charge>(entry);
         paid += one;
@@ -65,7 +71,7 @@ flow::Workflow<std::int64_t> order(flow::Context& ctx, std::int64_t number) {
 
 flow::Registry registry() {
     flow::Registry all;
-    all.activity<&charge>().activity<&look>().workflow<&order>();
+    all.activity<&charge>().activity<&ship>().workflow<&order>();
     return all;
 }
 
@@ -82,12 +88,14 @@ protected:
     FlowKill() {
         sql::schema_apply(*db, flow::schema_part(), {});
         db.execute("CREATE TABLE book (entry TEXT NOT NULL) {strict}");
+        db.execute("CREATE TABLE shipped (entry TEXT NOT NULL PRIMARY KEY) {strict}");
         db.close();
     }
 
     // Starts orders and waits for them, for ever.
     void work_until_killed(test::Witness& witness, std::int64_t life) const {
         sql::Database own(db.url(), test::quick_options());
+        service = &own;
         flow::Store store(own);
         flow::Runtime runtime(store, registry(), quick());
         flow::Client client(store);
@@ -126,11 +134,16 @@ TEST_P(FlowKill, EveryWorkflowEndsAndEveryChargeHappensOnce) {
     while (alive.size() < processes) {
         spawn();
     }
+    const auto began = std::chrono::steady_clock::now();
     for (int kill = 0; kill < kills; ++kill) {
-        const auto seen = alive.front()->kill_after(1 + random.below(20), Deadline::after(120s));
+        const auto victim = alive.begin() + static_cast<std::ptrdiff_t>(random.below(alive.size()));
+        const auto seen = (*victim)->kill_after(1 + random.below(20), Deadline::after(120s));
         acknowledged.insert(acknowledged.end(), seen.begin(), seen.end());
-        alive.pop_front();
+        alive.erase(victim);
         spawn();
+        if (soak) {  // A minute, and somebody dies every second.
+            std::this_thread::sleep_until(began + (kill + 1) * 1s);
+        }
     }
     for (const auto& victim : alive) {
         const auto seen = victim->kill_after(1, Deadline::after(120s));
@@ -140,6 +153,7 @@ TEST_P(FlowKill, EveryWorkflowEndsAndEveryChargeHappensOnce) {
 
     // Whoever is left takes everything over as the leases run out.
     db.reopen();
+    service = &*db;
     flow::Store store(*db);
     flow::Runtime runtime(store, registry(), quick());
     flow::Client client(store);
@@ -159,6 +173,7 @@ TEST_P(FlowKill, EveryWorkflowEndsAndEveryChargeHappensOnce) {
     EXPECT_GE(orders, static_cast<std::int64_t>(acknowledged.size()));
     EXPECT_EQ(db.number("SELECT count(*) FROM book"), orders * steps) << "none missing";
     EXPECT_EQ(db.number("SELECT count(DISTINCT entry) FROM book"), orders * steps) << "none twice";
+    EXPECT_EQ(db.number("SELECT count(*) FROM shipped"), orders * steps);
     EXPECT_EQ(db.number("SELECT count(*) FROM flow_activities"), 0);
     EXPECT_EQ(db.number("SELECT count(*) FROM flow_messages"), 0);
 }
