@@ -1,0 +1,21 @@
+// What this process has really sent to a server: every text that the driver handed to libpq.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace holdfast::test {
+
+// In the order of their first sending, each once, from here on.
+class Sent {
+public:
+    Sent();
+    ~Sent();
+    Sent(const Sent&) = delete;
+    Sent& operator=(const Sent&) = delete;
+
+    // Those that were not taken before.
+    [[nodiscard]] std::vector<std::string> take();
+};
+
+}  // namespace holdfast::test
