@@ -405,25 +405,25 @@ void History::delete_node(
 }
 
 void History::remove(ShardId shard, const Branch& branch, const Call& call) {
-    const auto marked = transact(db_, operation::mark_branch, call, [&](sql::Tx& tx) {
-        sql::Answer locked =
-            tx.ask(statements::lock_branch, number(shard), branch.tree.value, branch.id.value);
-        sql::Answer tree = tx.ask(statements::select_tree, number(shard), branch.tree.value);
-        const sql::Rows rows = locked.rows();
+    const bool found = transact(db_, operation::mark_branch, call, [&](sql::Tx& tx) {
+        const sql::Rows rows =
+            tx.query(statements::lock_branch, number(shard), branch.tree.value, branch.id.value);
         const auto row = rows.single();
-        std::optional<std::vector<BranchRange>> ranges;
         if (row) {
             BranchRecord itself = decode_branch(shard, branch.tree, branch.id, blob_of(*row, 0));
-            ranges = ranges_to_delete(branch, branches_of(tree.rows(), shard, branch.tree));
             itself.deleting = true;
             put_branch(tx, itself);
         }
-        return ranges;
+        return row.has_value();
     });
-    if (!marked) {
+    if (!found) {
         return;  // Gone already.
     }
-    for (const BranchRange& range : *marked) {
+    // Only now the others are looked at: of two who delete branches at the same moment, whoever is
+    // later sees the mark of the other, and deletes what both had in common.
+    const std::vector<BranchRange> ranges =
+        ranges_to_delete(branch, branches(shard, branch.tree, call));
+    for (const BranchRange& range : ranges) {
         in_chunks([&] {
             return run(db_,
                        operation::delete_branch,

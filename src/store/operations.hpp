@@ -55,8 +55,8 @@ inline constexpr Operation delete_nodes{"DeleteHistoryNodes", idempotent, "delet
 inline constexpr Operation read_branch{"ReadHistoryBranch", read_only, "one snapshot"};
 inline constexpr Operation fork_branch{
     "ForkHistoryBranch", locks_what_it_reads, "parent's branch, which must not be on its way out"};
-// Of two who delete branches that share nodes at the same moment, each may leave what the other
-// still names: nodes can be left over, but none that somebody reads are lost.
+// What others need is read after the mark is committed, so of two who delete branches that share
+// nodes one at least sees the other's mark. A mark stays: nobody forks from such a branch any more.
 inline constexpr Operation mark_branch{
     "DeleteHistoryBranch", locks_what_it_reads, "branch; forks of it meet there"};
 inline constexpr Operation delete_branch{
