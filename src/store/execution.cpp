@@ -279,8 +279,16 @@ void Executions::remove(ShardId shard, const WorkflowKey& workflow, RunId run, c
                      .ns = workflow.ns.value,
                      .workflow_id = workflow.workflow_id,
                      .run = run.value};
-    transact(
-        shards_.database(), operation::delete_run, call, [&](sql::Tx& tx) { delete_run(tx, key); });
+    try {
+        transact(shards_.database(), operation::delete_run, call, [&](sql::Tx& tx) {
+            delete_run(tx, key);
+        });
+    } catch (const Error& error) {
+        if (error.code() != Code::limit_exceeded) {
+            throw;
+        }
+        delete_run_in_chunks(shards_.database(), key, call);  // More than one transaction may do.
+    }
 }
 
 void Executions::remove_current(ShardId shard,

@@ -243,6 +243,32 @@ void delete_run(sql::Tx& tx, const RunKey& key) {
     exec(tx, statements::delete_execution, key);
 }
 
+void delete_run_in_chunks(sql::Database& db, const RunKey& key, const Call& call) {
+    const auto with_key = [&](const sql::Statement& statement, const auto&... more) {
+        return run(db,
+                   operation::delete_run,
+                   call,
+                   statement,
+                   number(key.shard),
+                   key.ns,
+                   key.workflow_id,
+                   key.run,
+                   more...)
+            .changed;
+    };
+    (void)with_key(statements::delete_execution);
+    for (const sql::Statement* shed : {&statements::shed_activity,
+                                       &statements::shed_timer,
+                                       &statements::shed_child,
+                                       &statements::shed_request_cancel,
+                                       &statements::shed_signal,
+                                       &statements::shed_signal_requested,
+                                       &statements::shed_chasm,
+                                       &statements::shed_buffered}) {
+        in_chunks([&] { return with_key(*shed, chunk_rows); });
+    }
+}
+
 std::optional<Execution> read_execution(sql::Tx& tx, const RunKey& key) {
     sql::Answer row = ask(tx, statements::select_execution, key);
     sql::Answer activities = ask(tx, statements::all_activity, key);

@@ -38,6 +38,9 @@ void replace_run(sql::Tx& tx, ShardId shard, const Snapshot& snapshot, const Run
 void change_run(sql::Tx& tx, ShardId shard, const Mutation& mutation, const RunTokens& found);
 
 void delete_run(sql::Tx& tx, const RunKey& key);
+// The same in many transactions. The run itself goes first, so nobody sees a part of it, and nobody
+// adds to what is left.
+void delete_run_in_chunks(sql::Database& db, const RunKey& key, const Call& call);
 [[nodiscard]] std::optional<Execution> read_execution(sql::Tx& tx, const RunKey& key);
 
 }  // namespace holdfast::store

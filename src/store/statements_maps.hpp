@@ -169,4 +169,73 @@ inline constexpr Statement clear_chasm{
     "DELETE FROM chasm_node_maps "
     "WHERE shard_id = $1 AND namespace_id = $2 AND workflow_id = $3 AND run_id = $4"};
 
+// ---- What is left of a run that is gone: $5 rows at most, the first first
+
+inline constexpr Statement shed_activity{
+    "store.shed_activity",
+    "DELETE FROM activity_info_maps "
+    "WHERE shard_id = $1 AND namespace_id = $2 AND workflow_id = $3 AND run_id = $4 "
+    "AND schedule_id <= coalesce((SELECT schedule_id FROM activity_info_maps "
+    "WHERE shard_id = $1 AND namespace_id = $2 AND workflow_id = $3 AND run_id = $4 "
+    "ORDER BY schedule_id LIMIT 1 OFFSET $5 - 1), (SELECT max(schedule_id) FROM activity_info_maps "
+    "WHERE shard_id = $1 AND namespace_id = $2 AND workflow_id = $3 AND run_id = $4))"};
+inline constexpr Statement shed_timer{
+    "store.shed_timer",
+    "DELETE FROM timer_info_maps "
+    "WHERE shard_id = $1 AND namespace_id = $2 AND workflow_id = $3 AND run_id = $4 "
+    "AND timer_id <= coalesce((SELECT timer_id FROM timer_info_maps "
+    "WHERE shard_id = $1 AND namespace_id = $2 AND workflow_id = $3 AND run_id = $4 "
+    "ORDER BY timer_id LIMIT 1 OFFSET $5 - 1), (SELECT max(timer_id) FROM timer_info_maps "
+    "WHERE shard_id = $1 AND namespace_id = $2 AND workflow_id = $3 AND run_id = $4))"};
+inline constexpr Statement shed_child{
+    "store.shed_child",
+    "DELETE FROM child_execution_info_maps "
+    "WHERE shard_id = $1 AND namespace_id = $2 AND workflow_id = $3 AND run_id = $4 "
+    "AND initiated_id <= coalesce((SELECT initiated_id FROM child_execution_info_maps "
+    "WHERE shard_id = $1 AND namespace_id = $2 AND workflow_id = $3 AND run_id = $4 "
+    "ORDER BY initiated_id LIMIT 1 OFFSET $5 - 1), (SELECT max(initiated_id) FROM "
+    "child_execution_info_maps "
+    "WHERE shard_id = $1 AND namespace_id = $2 AND workflow_id = $3 AND run_id = $4))"};
+inline constexpr Statement shed_request_cancel{
+    "store.shed_request_cancel",
+    "DELETE FROM request_cancel_info_maps "
+    "WHERE shard_id = $1 AND namespace_id = $2 AND workflow_id = $3 AND run_id = $4 "
+    "AND initiated_id <= coalesce((SELECT initiated_id FROM request_cancel_info_maps "
+    "WHERE shard_id = $1 AND namespace_id = $2 AND workflow_id = $3 AND run_id = $4 "
+    "ORDER BY initiated_id LIMIT 1 OFFSET $5 - 1), (SELECT max(initiated_id) FROM "
+    "request_cancel_info_maps "
+    "WHERE shard_id = $1 AND namespace_id = $2 AND workflow_id = $3 AND run_id = $4))"};
+inline constexpr Statement shed_signal{
+    "store.shed_signal",
+    "DELETE FROM signal_info_maps "
+    "WHERE shard_id = $1 AND namespace_id = $2 AND workflow_id = $3 AND run_id = $4 "
+    "AND initiated_id <= coalesce((SELECT initiated_id FROM signal_info_maps "
+    "WHERE shard_id = $1 AND namespace_id = $2 AND workflow_id = $3 AND run_id = $4 "
+    "ORDER BY initiated_id LIMIT 1 OFFSET $5 - 1), (SELECT max(initiated_id) FROM signal_info_maps "
+    "WHERE shard_id = $1 AND namespace_id = $2 AND workflow_id = $3 AND run_id = $4))"};
+inline constexpr Statement shed_signal_requested{
+    "store.shed_signal_requested",
+    "DELETE FROM signals_requested_sets "
+    "WHERE shard_id = $1 AND namespace_id = $2 AND workflow_id = $3 AND run_id = $4 "
+    "AND signal_id <= coalesce((SELECT signal_id FROM signals_requested_sets "
+    "WHERE shard_id = $1 AND namespace_id = $2 AND workflow_id = $3 AND run_id = $4 "
+    "ORDER BY signal_id LIMIT 1 OFFSET $5 - 1), (SELECT max(signal_id) FROM signals_requested_sets "
+    "WHERE shard_id = $1 AND namespace_id = $2 AND workflow_id = $3 AND run_id = $4))"};
+inline constexpr Statement shed_chasm{
+    "store.shed_chasm",
+    "DELETE FROM chasm_node_maps "
+    "WHERE shard_id = $1 AND namespace_id = $2 AND workflow_id = $3 AND run_id = $4 "
+    "AND chasm_path <= coalesce((SELECT chasm_path FROM chasm_node_maps "
+    "WHERE shard_id = $1 AND namespace_id = $2 AND workflow_id = $3 AND run_id = $4 "
+    "ORDER BY chasm_path LIMIT 1 OFFSET $5 - 1), (SELECT max(chasm_path) FROM chasm_node_maps "
+    "WHERE shard_id = $1 AND namespace_id = $2 AND workflow_id = $3 AND run_id = $4))"};
+inline constexpr Statement shed_buffered{
+    "store.shed_buffered",
+    "DELETE FROM buffered_events "
+    "WHERE shard_id = $1 AND namespace_id = $2 AND workflow_id = $3 AND run_id = $4 "
+    "AND id <= coalesce((SELECT id FROM buffered_events "
+    "WHERE shard_id = $1 AND namespace_id = $2 AND workflow_id = $3 AND run_id = $4 "
+    "ORDER BY id LIMIT 1 OFFSET $5 - 1), (SELECT max(id) FROM buffered_events "
+    "WHERE shard_id = $1 AND namespace_id = $2 AND workflow_id = $3 AND run_id = $4))"};
+
 }  // namespace holdfast::store::statements

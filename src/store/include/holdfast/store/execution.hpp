@@ -157,7 +157,7 @@ public:
     // Replaces a run and leaves the pointer. A run that is not there is ConditionFailed.
     void set(const ShardLease& lease, const Snapshot& snapshot, const Call& call = {});
 
-    // All that the run has but its history. What is gone already is deleted.
+    // All it has but its history, itself first; if it was interrupted, call it again.
     void remove(ShardId shard, const WorkflowKey& workflow, RunId run, const Call& call = {});
     // The pointer, if it names this run; else nothing is done.
     void remove_current(ShardId shard,
