@@ -1,28 +1,24 @@
 #include "gateway_suite.hpp"
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "bench_table.hpp"
+#include "measured_gateway.hpp"
 #include "pgbench.hpp"
 #include "private_server.hpp"
 #include <fmt/core.h>
 #include <libpq-fe.h>
 
-#include <holdfast/base/clock.hpp>
 #include <holdfast/base/error.hpp>
-#include <holdfast/dsql/certificates.hpp>
-#include <holdfast/dsql/gateway.hpp>
-#include <holdfast/dsql/token.hpp>
 #include <holdfast/sql/url.hpp>
 
 namespace holdfast::bench {
 namespace {
 
-constexpr std::string_view region = "us-east-1";
-constexpr std::string_view endpoint = "benchmarkbenchmarkbenchmar.dsql.us-east-1.on.aws";
 // Two clients may meet on one row of the thousand; the one that loses tries again, as any client of
 // the service has to.
 constexpr int tries_max = 100;
@@ -42,16 +38,7 @@ public:
                 "a gateway needs a PostgreSQL; name one with --db postgres://...");
         }
         durability_ = durability_of(place);
-        const auto certificates =
-            dsql::make_certificates(place.directory, {fmt::format("*.dsql.{}.on.aws", region)});
-        root_ = certificates.authority;
-        dsql::GatewayOptions options;
-        options.upstream = url_;
-        options.certificate = certificates.server;
-        options.certificate_key = certificates.key;
-        options.keys = {{.access_key_id = keys_.access_key_id, .secret = keys_.secret_access_key}};
-        options.logger = place.database.logger;
-        gateway_.emplace(std::move(options));
+        gateway_ = std::make_unique<MeasuredGateway>(place, url_);
         script_ = write_pgbench_script(place.directory);
         run("DROP TABLE IF EXISTS holdfast_bench");
         run("CREATE TABLE holdfast_bench (id bigint PRIMARY KEY, token bigint NOT NULL, "
@@ -64,8 +51,7 @@ public:
     ~GatewayBench() {
         try {
             run("DROP TABLE IF EXISTS holdfast_bench");
-        } catch (const Error&) {
-            // The server is out of reach; so is the table.
+        } catch (const Error&) {  // NOLINT(bugprone-empty-catch): nobody can reach the table.
         }
     }
     GatewayBench(const GatewayBench&) = delete;
@@ -78,7 +64,7 @@ public:
     [[nodiscard]] Work ours(int clients,
                             std::chrono::nanoseconds time,
                             const std::stop_token& stop) const {
-        return measure(gateway_url(), token(), clients, time, stop);
+        return measure(gateway_->postgres_url(), gateway_->token(), clients, time, stop);
     }
     [[nodiscard]] Work limit(int clients,
                              std::chrono::nanoseconds time,
@@ -108,23 +94,9 @@ private:
         return server_durability(db);
     }
 
-    [[nodiscard]] std::string gateway_url() const {
-        return fmt::format(
-            "postgres://admin@{}:{}/postgres?hostaddr=127.0.0.1&sslmode=verify-full&sslrootcert={}",
-            endpoint,
-            gateway_->port(),
-            root_.string());
-    }
-
-    [[nodiscard]] std::string token() const {
-        const dsql::TokenRequest request{.host = std::string(endpoint),
-                                         .region = std::string(region)};
-        return dsql::make_token(request, keys_, system_clock().wall_now());
-    }
-
     void run(const std::string& statement) const {
-        const std::string url = gateway_url();
-        const std::string password = token();
+        const std::string url = gateway_->postgres_url();
+        const std::string password = gateway_->token();
         const std::array names{"dbname", "password", static_cast<const char*>(nullptr)};
         const std::array values{url.c_str(), password.c_str(), static_cast<const char*>(nullptr)};
         const std::unique_ptr<PGconn, decltype(&PQfinish)> connection(
@@ -144,11 +116,8 @@ private:
     std::string url_;
     std::unique_ptr<PrivateServer> server_;
     std::map<std::string, std::string> durability_;
-    std::filesystem::path root_;
     std::filesystem::path script_;
-    dsql::Credentials keys_{.access_key_id = "AKIDHOLDFASTBENCH",
-                            .secret_access_key = "nobody/needs+to=keep/this"};
-    std::optional<dsql::Gateway> gateway_;
+    std::unique_ptr<MeasuredGateway> gateway_;
 };
 
 class GatewaySuite final : public Suite {

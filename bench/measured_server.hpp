@@ -30,6 +30,7 @@ public:
     sql::Database& database(int clients);
     // Whether the handle of so many clients is the one that is open.
     [[nodiscard]] bool serves(int clients) const noexcept { return clients == clients_; }
+    [[nodiscard]] const std::string& url() const noexcept { return url_; }
     std::map<std::string, std::string> durability();
     [[nodiscard]] Work limit(int clients,
                              std::chrono::nanoseconds time,

@@ -9,6 +9,7 @@
 #include "locks_suite.hpp"
 #include "poolsim_suite.hpp"
 #include "sql_suite.hpp"
+#include "store_suite.hpp"
 #include <fmt/chrono.h>
 #include <fmt/core.h>
 #include <fmt/ranges.h>
@@ -22,6 +23,7 @@ constexpr std::array all_suites{
     SuiteEntry{"sql", "one durable write: PostgreSQL and SQLite", &make_sql_suite},
     SuiteEntry{"flow", "workflows: chains, fan-outs, timers, payloads", &make_flow_suite},
     SuiteEntry{"locks", "locks: taken and released, on many keys and on one", &make_locks_suite},
+    SuiteEntry{"store", "the store: runs, histories, tasks, on three databases", &make_store_suite},
     SuiteEntry{"gateway", "one durable write through the gateway of DSQL", &make_gateway_suite},
     SuiteEntry{"poolsim", "the pool simulator: events and seeds", &make_poolsim_suite},
 };

@@ -2,6 +2,7 @@
 
 #include "door.hpp"
 #include "gates.hpp"
+#include "history_rows.hpp"
 #include "pointer.hpp"
 #include "run_rows.hpp"
 #include "statements_shard.hpp"
@@ -62,6 +63,20 @@ void require_same_workflow(const RunWrite& one, const std::optional<Snapshot>& o
     }
 }
 
+void require_history(const sql::Dialect& dialect,
+                     const ShardLease& lease,
+                     const std::vector<AppendRequest>& nodes) {
+    for (const AppendRequest& node : nodes) {
+        if (node.shard != lease.shard) {
+            throw InvalidPersistenceRequest(
+                fmt::format("the history of shard {} cannot be written under the lease of shard {}",
+                            number(node.shard),
+                            number(lease.shard)));
+        }
+        require_append(dialect, node);
+    }
+}
+
 // The current row, and the run it should name: of the two the run's own version counts.
 void require_reusable(const CreateRequest& request,
                       const std::optional<CurrentRun>& found,
@@ -109,6 +124,7 @@ void create_in(sql::Tx& tx, const CreateRequest& request) {
     sql::Answer pointer = ask_pointer(tx, shard, snapshot.workflow);
     sql::Answer previous = ask_run(tx, previous_key);
     sql::Answer itself = ask_run(tx, key);
+    const sql::Timestamp now = birth_of_branches(tx, request.history);
 
     require_lease(locked.rows(), request.lease);
     require_mode(request, read_pointer(pointer.rows()), read_run(previous.rows()));
@@ -119,6 +135,7 @@ void create_in(sql::Tx& tx, const CreateRequest& request) {
     } else if (request.mode == CreateMode::update_current) {
         move_pointer(tx, shard, snapshot.workflow, RunId{previous_key.run}, snapshot.current);
     }
+    append_nodes(tx, request.history, now);
     insert_run(tx, shard, snapshot);
 }
 
@@ -164,10 +181,12 @@ void update_in(sql::Tx& tx, const UpdateRequest& request) {
     }
     sql::Answer itself = ask_run(tx, key_of(shard, mutation));
     Follower follower(tx, shard, request.new_run);
+    const sql::Timestamp now = birth_of_branches(tx, request.history);
 
     require_lease(locked.rows(), request.lease);
+    std::optional<CurrentRun> current;
     if (pointer) {
-        const std::optional<CurrentRun> current = read_pointer(pointer->rows());
+        current = read_pointer(pointer->rows());
         if (moves) {
             (void)require_current(mutation.workflow, mutation.current.run, current);
         } else {
@@ -177,10 +196,12 @@ void update_in(sql::Tx& tx, const UpdateRequest& request) {
     const RunTokens found = require_tokens(mutation, read_run(itself.rows()));
     follower.require_absent();
 
-    if (moves) {
+    // Most writes leave the pointer as it is, and its row is locked.
+    if (moves && current != follower.current_or(mutation)) {
         move_pointer(
             tx, shard, mutation.workflow, mutation.current.run, follower.current_or(mutation));
     }
+    append_nodes(tx, request.history, now);
     change_run(tx, shard, mutation, found);
     follower.insert(tx, shard);
 }
@@ -199,6 +220,7 @@ void resolve_in(sql::Tx& tx, const ResolveRequest& request) {
         suppressed = ask_run(tx, key_of(shard, *current));
     }
     Follower follower(tx, shard, request.new_run);
+    const sql::Timestamp now = birth_of_branches(tx, request.history);
 
     require_lease(locked.rows(), request.lease);
     const std::optional<CurrentRun> found = read_pointer(pointer.rows());
@@ -217,6 +239,7 @@ void resolve_in(sql::Tx& tx, const ResolveRequest& request) {
     if (request.mode == ResolveMode::update_current) {
         move_pointer(tx, shard, reset.workflow, expected, follower.current_or(reset));
     }
+    append_nodes(tx, request.history, now);
     replace_run(tx, shard, reset, tokens);
     if (current != nullptr) {
         change_run(tx, shard, *current, current_tokens);
@@ -228,6 +251,7 @@ void resolve_in(sql::Tx& tx, const ResolveRequest& request) {
 
 void Executions::create(const CreateRequest& request, const Call& call) {
     require_workflow(request.snapshot.workflow);
+    require_history(shards_.database().dialect(), request.lease, request.history);
     const Gates::Turn turn = shards_.gates().take(request.lease.shard, call);
     again_if_duplicate([&] {
         transact(shards_.database(), operation::create_run, call, [&](sql::Tx& tx) {
@@ -238,6 +262,7 @@ void Executions::create(const CreateRequest& request, const Call& call) {
 
 void Executions::update(const UpdateRequest& request, const Call& call) {
     require_workflow(request.mutation.workflow);
+    require_history(shards_.database().dialect(), request.lease, request.history);
     require_same_workflow(request.mutation, request.new_run);
     const Gates::Turn turn = shards_.gates().take(request.lease.shard, call);
     again_if_duplicate([&] {
@@ -249,6 +274,7 @@ void Executions::update(const UpdateRequest& request, const Call& call) {
 
 void Executions::resolve_conflict(const ResolveRequest& request, const Call& call) {
     require_workflow(request.reset.workflow);
+    require_history(shards_.database().dialect(), request.lease, request.history);
     require_same_workflow(request.reset, request.new_run);
     if (request.current && request.current->workflow != request.reset.workflow) {
         throw InvalidPersistenceRequest("the current run is one of another workflow");

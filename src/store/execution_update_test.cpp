@@ -51,6 +51,42 @@ TEST_P(UpdateStory, AnUpdateChangesWhatItNamesAndLeavesTheRest) {
     }
 }
 
+TEST_P(UpdateStory, HistoryThatARequestBringsIsThereWithTheRunOrNotAtAll) {
+    const Branch branch = History::new_branch(TreeId::random());
+    const auto node = [&](std::int64_t id, std::int64_t txn, std::int64_t previous) {
+        return AppendRequest{
+            .shard = lease.shard,
+            .branch = branch,
+            .is_new_branch = previous == 0,
+            .node = {
+                .id = id, .txn_id = txn, .previous_txn_id = previous, .events = blob("events")}};
+    };
+    const auto nodes = [&] { return db.number("SELECT count(*) FROM history_node"); };
+    const Snapshot made = snapshot(workflow("order"), RunId::random());
+    CreateRequest first{.lease = stale, .snapshot = made, .history = {node(1, 10, 0)}};
+    EXPECT_THROW(executions.create(first), ShardOwnershipLost);
+    EXPECT_EQ(nodes(), 0);
+    first.lease = lease;
+    executions.create(first);
+    EXPECT_THAT(history_of(branch, made), ElementsAre(10));
+    EXPECT_THAT(history.branches(lease.shard, branch.tree), SizeIs(1));
+
+    UpdateRequest second{
+        .lease = lease, .mutation = mutation(made, 0), .history = {node(3, 11, 10)}};
+    EXPECT_THROW(executions.update(second), WorkflowConditionFailed);
+    EXPECT_EQ(nodes(), 1);
+    second.mutation = mutation(made);
+    second.mutation.record.next_event_id = 5;
+    executions.update(second);
+    EXPECT_THAT(history_of(branch, made), ElementsAre(10, 11));
+
+    UpdateRequest elsewhere{
+        .lease = lease, .mutation = mutation(made, 2), .history = {node(5, 12, 11)}};
+    elsewhere.history[0].shard = ShardId{8};
+    EXPECT_THROW(executions.update(elsewhere), InvalidPersistenceRequest);
+    EXPECT_EQ(nodes(), 2);
+}
+
 TEST_P(UpdateStory, WhoDoesNotKnowTheStateOfARunChangesNothing) {
     const Branch branch = History::new_branch(TreeId::random());
     append(branch, 1, 10, 0);

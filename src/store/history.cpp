@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "door.hpp"
+#include "history_rows.hpp"
 #include "history_tree.hpp"
 #include "statements_history.hpp"
 #include <fmt/core.h>
@@ -229,6 +230,8 @@ void insert_node(sql::Tx& tx, const AppendRequest& request) {
             request.node.events.encoding);
 }
 
+}  // namespace
+
 void require_append(const sql::Dialect& dialect, const AppendRequest& request) {
     const Node& node = request.node;
     if (node.id < request.branch.begin() || node.txn_id < 1) {
@@ -249,7 +252,23 @@ void require_append(const sql::Dialect& dialect, const AppendRequest& request) {
     require_size(dialect, node.events);
 }
 
-}  // namespace
+sql::Timestamp birth_of_branches(sql::Tx& tx, std::span<const AppendRequest> nodes) {
+    const bool born = std::ranges::any_of(nodes, &AppendRequest::is_new_branch);
+    return born ? tx.now() : sql::Timestamp{};
+}
+
+void append_nodes(sql::Tx& tx, std::span<const AppendRequest> nodes, sql::Timestamp now) {
+    for (const AppendRequest& request : nodes) {
+        if (request.is_new_branch) {
+            put_branch(tx,
+                       {.shard = request.shard,
+                        .branch = request.branch,
+                        .forked_at = now,
+                        .info = request.info});
+        }
+        insert_node(tx, request);
+    }
+}
 
 Branch History::new_branch(TreeId tree) {
     return {.tree = tree, .id = BranchId::random(), .ancestors = {}};
@@ -259,14 +278,8 @@ void History::append(const AppendRequest& request, const Call& call) {
     require_append(db_.dialect(), request);
     try {
         transact(db_, operation::append_nodes, call, [&](sql::Tx& tx) {
-            if (request.is_new_branch) {
-                put_branch(tx,
-                           {.shard = request.shard,
-                            .branch = request.branch,
-                            .forked_at = tx.now(),
-                            .info = request.info});
-            }
-            insert_node(tx, request);
+            const std::span<const AppendRequest> node(&request, 1);
+            append_nodes(tx, node, birth_of_branches(tx, node));
         });
     } catch (const Error& error) {
         if (error.code() != Code::deadline && error.code() != Code::cancelled) {

@@ -35,6 +35,21 @@ TEST_P(RoundTrips, NoTransactionTakesMoreThanTwo) {
     EXPECT_LE(
         of([&] { executions.update({.lease = lease, .mutation = change, .new_run = follower}); }),
         2);
+    AppendRequest node{.shard = lease.shard,
+                       .branch = History::new_branch(TreeId::random()),
+                       .is_new_branch = true,
+                       .node = {.id = 1, .txn_id = 1, .events = blob("e")}};
+    Snapshot with_history = snapshot(workflow("with history"), RunId::random());
+    EXPECT_LE(of([&] {
+                  executions.create({.lease = lease, .snapshot = with_history, .history = {node}});
+              }),
+              2);
+    node.is_new_branch = false;
+    EXPECT_LE(of([&] {
+                  executions.update(
+                      {.lease = lease, .mutation = mutation(with_history), .history = {node}});
+              }),
+              2);
     EXPECT_LE(of([&] { executions.set(lease, next(follower, "set")); }), 2);
     const Snapshot zombie = create_zombie(made.workflow);
     const Mutation suppressed = mutation(follower, 2);

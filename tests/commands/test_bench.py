@@ -60,6 +60,58 @@ class Bench(binary.CommandTest):
         self.assertEqual(done.json["durability"]["postgres"]["fsync"], "on")
         self.assert_left_behind()
 
+    def test_the_store_is_measured_on_all_three_databases(self):
+        self.folder.chmod(0o755)
+        floors = {
+            "pg.update.c8": 0.25,
+            "pg.add_task.c8": 0.5,
+            "sqlite.update.w32": 1.5,
+            "dsql.update.c8": 0.4,
+        }
+        chosen = [argument for name in floors for argument in ("--only", name)]
+        done = self.run_it(
+            "bench", "store", *BRIEFLY, *chosen, "--json", env={"TMPDIR": str(self.folder)}
+        )
+        self.assertEqual(done.code, DONE, done)
+        results = done.json["results"]
+        self.assertEqual({result["name"]: result["floor"] for result in results}, floors)
+        for result in results:
+            self.assertGreater(result["ours"], 0, result)
+            self.assertLessEqual(result["counts"]["round_trips_per_tx"], 2.01, result)
+            if not result["name"].startswith("dsql."):
+                self.assertEqual(result["counts"]["retries_share"], 0, result)
+        self.assertEqual(done.json["durability"]["postgres"]["fsync"], "on")
+        self.assertEqual(done.json["durability"]["sqlite"]["synchronous"], "FULL")
+        self.assert_left_behind()
+
+    def test_the_store_has_a_name_for_every_work_and_database(self):
+        done = self.run_it("bench", "store", "--only", "zebra")
+        for name in (
+            [f"pg.{work}.c8" for work in ("create", "update", "add_task", "get_tasks")]
+            + [f"dsql.{work}.c8" for work in ("create", "update", "add_task", "get_tasks")]
+            + [f"{database}.update.c{clients}" for database in ("pg", "dsql") for clients in (1, 32)]
+            + [f"sqlite.update.w{writers}" for writers in (1, 8, 32)]
+            + ["pg.update.one_shard.c8", "dsql.update.one_shard.c8"]
+        ):
+            self.assert_fails(done, USAGE, name)
+
+    def test_the_store_leaves_no_database_on_a_server_that_is_named(self):
+        url = self.postgres()
+        self.assert_fails(
+            self.run_it("bench", "store", "--db", url, "--only", "pg.create", *BRIEFLY),
+            REFUSED,
+            "fsync",
+        )
+        databases = self.psql_at(
+            url, "SELECT count(*) FROM pg_database WHERE datname LIKE 'holdfast_bench%'"
+        )
+        self.assertEqual(databases.strip(), "0")
+        self.assert_fails(
+            self.run_it("bench", "store", "--db", "dsql://x.dsql.us-east-1.on.aws", *BRIEFLY),
+            USAGE,
+            "postgres://",
+        )
+
     def test_the_simulator_is_measured_in_events_and_seeds(self):
         done = self.run_it("bench", "poolsim", *BRIEFLY, "--json")
         self.assertEqual(done.code, DONE, done)

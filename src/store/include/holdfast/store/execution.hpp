@@ -5,8 +5,8 @@
 // as a whole or not at all. What was not so throws, and the error carries what was found:
 // ShardOwnershipLost, CurrentWorkflowConditionFailed, WorkflowConditionFailed, in this order.
 //
-// History is appended before its run is written, and outside of that transaction. What a failed
-// write leaves there is harmless: no run points to it.
+// History is appended with the write of its run: in the same transaction, if the request brings it,
+// or before, by History. What a failed write leaves there is harmless: no run points to it.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <holdfast/store/error.hpp>
+#include <holdfast/store/history.hpp>
 #include <holdfast/store/history_tasks.hpp>
 #include <holdfast/store/shard.hpp>
 #include <holdfast/store/types.hpp>
@@ -118,6 +119,7 @@ struct CreateRequest {
     std::optional<RunId> previous_run{};
     std::int64_t previous_last_write_version = 0;
     Snapshot snapshot{};
+    std::vector<AppendRequest> history{};  // All for the lease's shard.
 };
 
 enum class UpdateMode : std::uint8_t {
@@ -129,7 +131,8 @@ struct UpdateRequest {
     ShardLease lease{};
     UpdateMode mode = UpdateMode::update_current;
     Mutation mutation{};
-    std::optional<Snapshot> new_run{};  // Of the same workflow.
+    std::optional<Snapshot> new_run{};     // Of the same workflow.
+    std::vector<AppendRequest> history{};  // All for the lease's shard.
 };
 
 enum class ResolveMode : std::uint8_t { update_current, bypass_current };
@@ -141,6 +144,7 @@ struct ResolveRequest {
     Snapshot reset{};
     std::optional<Mutation> current{};
     std::optional<Snapshot> new_run{};
+    std::vector<AppendRequest> history{};  // All for the lease's shard.
 };
 
 // Safe to share between threads. On PostgreSQL every call makes two round trips at most.
