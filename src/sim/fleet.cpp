@@ -23,6 +23,8 @@ pool::PermitConfig permits_of(const Scenario& scenario) {
 
 }  // namespace
 
+Fleet::Part::Part() = default;
+
 Fleet::Process::Process(const Service& which, std::uint32_t index, std::uint64_t seed)
     : service(which),
       number(index),

@@ -83,6 +83,8 @@ private:
 
     // What one life of a process has of the limits that the fleet shares.
     struct Part {
+        Part();
+
         pool::Breaker breaker{pool::FleetLimits{}};
         pool::PermitMemory memory{};
         pool::ClockSkew clock{};
