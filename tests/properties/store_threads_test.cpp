@@ -111,7 +111,7 @@ class Property4 : public testing::TestWithParam<test::Backend> {};
 
 TEST_P(Property4, ConcurrencySafety) {
     HOLDFAST_CHECK("Property 4");
-    MigratedDatabase place{GetParam()};
+    const MigratedDatabase place{GetParam()};
     Metrics metrics;
     sql::DatabaseOptions options = place.options();
     options.metrics = &metrics;
