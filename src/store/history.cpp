@@ -66,56 +66,84 @@ HistoryPage checked(HistoryPage page, const ReadRequest& request) {
     return page;
 }
 
+// Nodes of several ranges, in the order in which they are asked for, up to a page. A range of fewer
+// events than there is room for cannot fill the page: the next one is asked for without waiting.
+class PageOfNodes {
+public:
+    PageOfNodes(sql::Tx& tx, const ReadRequest& request) : tx_(tx), request_(request) {}
+
+    [[nodiscard]] bool full() const { return std::ssize(nodes_) == request_.page_size; }
+    // From a place on up to the bound, which are `events` events apart.
+    void ask(const sql::Statement& statement,
+             BranchId branch,
+             Place from,
+             std::int64_t bound,
+             std::int64_t events) {
+        asked_.push_back(tx_.ask(statement,
+                                 number(request_.shard),
+                                 request_.branch.tree.value,
+                                 branch.value,
+                                 from.node,
+                                 from.stored_txn,
+                                 bound,
+                                 room()));
+        expected_ += std::min(events, request_.page_size);
+        if (expected_ >= room()) {
+            collect();
+        }
+    }
+    [[nodiscard]] std::vector<Node> take() {
+        collect();
+        return std::move(nodes_);
+    }
+
+private:
+    [[nodiscard]] std::int64_t room() const { return request_.page_size - std::ssize(nodes_); }
+    void collect() {
+        for (sql::Answer& answer : asked_) {
+            for (const sql::Row row : answer.rows()) {
+                if (!full()) {
+                    nodes_.push_back(node_of(row));
+                }
+            }
+        }
+        asked_.clear();
+        expected_ = 0;
+    }
+
+    sql::Tx& tx_;
+    const ReadRequest& request_;
+    std::vector<sql::Answer> asked_;
+    std::int64_t expected_ = 0;
+    std::vector<Node> nodes_;
+};
+
 // Nodes as they lie, the stale ones among them, from after `place` on.
 std::vector<Node> nodes_after(sql::Tx& tx, const ReadRequest& request, Place place) {
-    std::vector<Node> nodes;
+    PageOfNodes page(tx, request);
     for (const BranchRange& range : ranges_of(request.branch)) {
         const Place from = std::max(place, Place{range.begin, before_all});
         const std::int64_t end = std::min(range.end, request.max_event);
-        const std::int64_t room = request.page_size - std::ssize(nodes);
-        if (from.node >= end || room == 0) {
-            continue;
-        }
-        const sql::Rows rows = tx.query(statements::range_nodes,
-                                        number(request.shard),
-                                        request.branch.tree.value,
-                                        range.branch.value,
-                                        from.node,
-                                        from.stored_txn,
-                                        end,
-                                        room);
-        for (const sql::Row row : rows) {
-            nodes.push_back(node_of(row));
+        if (from.node < end && !page.full()) {
+            page.ask(statements::range_nodes, range.branch, from, end, end - from.node);
         }
     }
-    return nodes;
+    return page.take();
 }
 
 // The same towards the beginning, from before `place`.
 std::vector<Node> nodes_before(sql::Tx& tx, const ReadRequest& request, Place place) {
-    std::vector<Node> nodes;
+    PageOfNodes page(tx, request);
     std::vector<BranchRange> ranges = ranges_of(request.branch);
     std::ranges::reverse(ranges);
     for (const BranchRange& range : ranges) {
         const Place to = std::min(place, Place{range.end, before_all});
         const std::int64_t begin = std::max(range.begin, request.min_event);
-        const std::int64_t room = request.page_size - std::ssize(nodes);
-        if (to.node < begin || room == 0) {
-            continue;
-        }
-        const sql::Rows rows = tx.query(statements::range_nodes_back,
-                                        number(request.shard),
-                                        request.branch.tree.value,
-                                        range.branch.value,
-                                        to.node,
-                                        to.stored_txn,
-                                        begin,
-                                        room);
-        for (const sql::Row row : rows) {
-            nodes.push_back(node_of(row));
+        if (to.node >= begin && !page.full()) {
+            page.ask(statements::range_nodes_back, range.branch, to, begin, to.node - begin);
         }
     }
-    return nodes;
+    return page.take();
 }
 
 // A reader that begins in the middle must not take a stale node for the next one: transactions
