@@ -138,8 +138,10 @@ Answer Executor::exchange(std::string_view bytes, const Sink& sink) {
 }
 
 // Everything for one run of `text` with the call's arguments, under a name of our own.
-std::string Executor::bytes_of(const Call& call, std::string_view text, bool describe) {
-    std::string bytes;
+void Executor::append_call(std::string& bytes,
+                           const Call& call,
+                           std::string_view text,
+                           bool describe) {
     append_close_own(bytes);
     append_message(bytes, 'P', BodyWriter().text(own_name).text(text).bytes(call.types).body());
     append_message(
@@ -148,6 +150,12 @@ std::string Executor::bytes_of(const Call& call, std::string_view text, bool des
         append_message(bytes, 'D', BodyWriter().bytes("P").text(own_name).body());
     }
     append_message(bytes, 'E', BodyWriter().text(own_name).int32(0).body());
+}
+
+// The same with the end of an exchange.
+std::string Executor::bytes_of(const Call& call, std::string_view text, bool describe) {
+    std::string bytes;
+    append_call(bytes, call, text, describe);
     append_message(bytes, 'S', {});
     return bytes;
 }
@@ -329,7 +337,7 @@ Ending Executor::run_in_turn(const Call& call, std::string_view bytes, const Sin
     }
     const bool counts = statement.kind == Kind::write;
     const std::int64_t rows = ripples ? rows_changed_so_far() - before : answer.rows();
-    Ending ending = completed(call, answer, counts ? rows : 0);
+    const Ending ending = completed(call, answer, counts ? rows : 0);
     return ending.ok() && statement.async ? order_job(call, sink, {}) : ending;
 }
 
@@ -438,7 +446,7 @@ bool Executor::parent_is_visible(const ServerError& error) {
     if (!values || parent.empty()) {
         return false;  // Not told: believe the server.
     }
-    return has_row(*parent.at(0).at(0), *parent.at(0).at(1), *values);
+    return has_row(parent.at(0).at(0).value_or(""), parent.at(0).at(1).value_or(""), *values);
 }
 
 bool Executor::has_row(std::string_view table, std::string_view columns, std::string_view values) {
@@ -455,7 +463,7 @@ Ending Executor::doomed(const Call& call, const Sink& sink) {
     rollback_to_snapshot();
     doomed_ = true;
     const bool must_tell = early_abort_ || depends_on_own_writes(*call.statement);
-    Ending ending = must_tell ? Ending{} : answer_as_run(call, sink);
+    const Ending ending = must_tell ? Ending{} : answer_as_run(call, sink);
     return ending.completion.empty() ? told_early() : ending;
 }
 

@@ -9,11 +9,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cluster.hpp"
@@ -143,13 +145,27 @@ private:
                                std::string_view columns,
                                std::string_view values);
     [[nodiscard]] std::int64_t rows_changed_so_far();
-    [[nodiscard]] std::string bytes_of(const Call& call, std::string_view text, bool describe);
+    static void append_call(std::string& bytes,
+                            const Call& call,
+                            std::string_view text,
+                            bool describe);
+    [[nodiscard]] static std::string bytes_of(const Call& call,
+                                              std::string_view text,
+                                              bool describe);
+    [[nodiscard]] const std::string& known_types_of(const Call& call);
+
+    struct KnownTypes {
+        std::shared_ptr<const Script> script;  // Keeps the statement, by which they are found.
+        std::string types;
+    };
+    static constexpr std::size_t known_types_max = 1'000;
 
     Cluster& cluster_;
     std::unique_ptr<Backend> backend_;
     const bool early_abort_;
     Occupancy busy_;
     std::uint64_t schema_seen_;
+    std::map<std::pair<const Judged*, std::string>, KnownTypes> known_types_;
 
     // Of the transaction.
     State state_ = State::idle;

@@ -17,22 +17,37 @@ Ending Executor::conflict_at_commit() {
     return Ending::failed(data_conflict());
 }
 
+// The types of a statement that locks rows, which is run again and again: asked for once.
+const std::string& Executor::known_types_of(const Call& call) {
+    const auto key = std::pair(call.statement, call.types);
+    if (const auto found = known_types_.find(key); found != known_types_.end()) {
+        return found->second.types;
+    }
+    if (known_types_.size() >= known_types_max) {
+        known_types_.clear();
+    }
+    return known_types_.emplace(key, KnownTypes{call.script, types_of(call)}).first->second.types;
+}
+
 // PostgreSQL forgets a row lock at commit; the service judges FOR UPDATE as a write. So the row is
-// written as it is. Requires: our turn.
+// written as it is, all of them in one exchange. Requires: our turn.
 void Executor::touch_locked_rows() {
+    std::string bytes;
     for (const Call& call : log_) {
         for (const RowLock& lock : call.statement->row_locks) {
             if (!lock.for_update || lock.touch.empty()) {
                 continue;
             }
             Call touch = call;
-            touch.types = types_of(call);
-            if (!exchange(bytes_of(touch, lock.touch, false), {}).ok()) {
-                doomed_ = true;
-                return;
-            }
+            touch.types = known_types_of(call);
+            append_call(bytes, touch, lock.touch, false);
         }
     }
+    if (bytes.empty()) {
+        return;
+    }
+    append_message(bytes, 'S', {});
+    doomed_ = !exchange(bytes, {}).ok();
 }
 
 // What must be true before COMMIT may be sent. Requires: our turn.
@@ -73,7 +88,7 @@ Ending Executor::commit(Hold& hold) {
         rollback(hold);
         return Ending::done("ROLLBACK");
     }
-    Judged nothing;
+    const Judged nothing;
     if (const auto trouble = objection(nothing)) {  // Its age.
         rollback(hold);
         return Ending::failed(*trouble);
