@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <fmt/core.h>
+#include <sys/resource.h>
 
 #include <holdfast/sim/batch.hpp>
 #include <holdfast/sim/scenario.hpp>
@@ -19,6 +20,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t queue_length = 200;  // About what waits in a simulated fleet of 44.
+
+constexpr double memory_promised_mb = 200;
+
+double peak_megabytes() {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return static_cast<double>(usage.ru_maxrss) / 1024;  // In kilobytes, on Linux.
+}
 
 double seconds_since(Clock::time_point from) {
     return std::chrono::duration<double>(Clock::now() - from).count();
@@ -60,7 +69,11 @@ public:
         return {events("poolsim.events.default", sim::Profile::standard),
                 events("poolsim.events.compat", sim::Profile::compat_r),
                 seeds(1),
-                seeds(2)};
+                seeds(2),
+                run_promise("poolsim.run.default", sim::Profile::standard),
+                run_promise("poolsim.run.compat", sim::Profile::compat_r),
+                seeds_promise(),
+                memory_promise()};
     }
 
     // Nothing is written, so nothing can be lost.
@@ -111,6 +124,56 @@ private:
                         });
                     },
                 .floor = {}};
+    }
+
+    // What is promised in seconds and megabytes is a ratio too: ours by the promise, at least 1.
+    static Arm promise(double operations, double seconds) {
+        return [=](auto, const auto&) {
+            return Work{.operations = operations, .seconds = seconds, .counts = {}};
+        };
+    }
+
+    // ecs-400wps in less than 2 s.
+    Pair run_promise(const char* name, sim::Profile profile) {
+        const sim::Scenario& scenario = load("ecs-400wps", profile);
+        return {.name = name,
+                .unit = "runs/s",
+                .ours =
+                    [&scenario](auto time, const auto& stop) {
+                        return repeat(time, stop, [&] {
+                            (void)sim::simulate(scenario, scenario.seed);
+                            return 1.0;
+                        });
+                    },
+                .limit = promise(1, 2),
+                .floor = 1};
+    }
+
+    // 200 seeds of ecs-150wps within 240 s on 2 cores.
+    Pair seeds_promise() {
+        Pair pair = seeds(2);
+        pair.name = "poolsim.seeds.200";
+        pair.limit = promise(200, 240);
+        pair.floor = 1;
+        return pair;
+    }
+
+    // Less than 200 MB, for the whole process and all that it has simulated so far.
+    Pair memory_promise() {
+        const sim::Scenario& scenario = load("ecs-400wps", sim::Profile::standard);
+        return {.name = "poolsim.memory",
+                .unit = "of 200 MB",
+                .ours =
+                    [&scenario](auto, const auto&) {
+                        (void)sim::simulate(scenario, scenario.seed);
+                        const double used = peak_megabytes();
+                        return Work{.operations = memory_promised_mb / used,
+                                    .seconds = 1,
+                                    .counts = {},
+                                    .figures = {{"peak_mb", used}}};
+                    },
+                .limit = promise(1, 1),
+                .floor = 1};
     }
 
     const sim::Scenario& load(const std::string& name, sim::Profile profile) {

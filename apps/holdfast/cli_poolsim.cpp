@@ -74,6 +74,7 @@ void CommandLine::add_poolsim_run(CLI::App& noun) {
     add_poolsim_seeds(*run);
     hints_[run->add_option("--out", poolsim_.csv, "Write every sample to a CSV file.")].takes =
         Takes::file;
+    run->add_flag("--wide", poolsim_.wide, "In it, one row per sample with all services.");
     hints_[run->add_option("--junit", poolsim_.junit, "Write the verdict as JUnit XML.")].takes =
         Takes::file;
     add_poolsim_plot(*run);

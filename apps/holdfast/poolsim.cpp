@@ -105,7 +105,9 @@ int run_once(const Context& context,
     const sim::Result result = simulate(context, request, scenario, seed);
     // The table first: whoever looks for the cause of a failure needs it most.
     if (!request.csv.empty()) {
-        write_text_file(request.csv, sim::csv_of(scenario, result));
+        write_text_file(
+            request.csv,
+            request.wide ? sim::wide_csv_of(scenario, result) : sim::csv_of(scenario, result));
     }
     if (!request.junit.empty()) {
         write_text_file(

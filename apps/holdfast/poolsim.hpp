@@ -17,6 +17,7 @@ struct PoolsimRequest {
     unsigned jobs = 0;               // Threads; 0: all cores.
     double confidence = 1;           // The share of runs that must hold.
     std::string csv;                 // Where to write what; empty: nowhere.
+    bool wide = false;               // A row per sample, not per service and sample.
     std::string junit;
     std::string plot;
     std::string traced;   // The service whose events are printed.

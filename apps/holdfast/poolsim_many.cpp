@@ -113,10 +113,12 @@ std::string page_of(const PoolsimRequest& request,
     std::vector<sim::SweepMap> maps;
     const std::size_t figures = sim::spread_of(points.front().outcomes).size();
     for (std::size_t i = 0; i < figures; ++i) {
-        sim::SweepMap map{.title = sim::spread_of(points.front().outcomes)[i].name + ", mean",
-                          .column_key = axes.back().key,
-                          .row_key = axes.size() == 2 ? axes.front().key : "",
-                          .cells = {}};
+        sim::SweepMap map{
+            .title = sim::spread_of(points.front().outcomes)[i].name + ", mean",
+            .column_key = axes.back().key,
+            .row_key = axes.size() == 2 ? axes.front().key : "",
+            .cells = {},
+            .more_is_worse = points.front().outcomes.front().figures[i].more_is_worse};
         for (const Point& point : points) {
             map.cells.push_back({.column = point.at.back().value,
                                  .row = axes.size() == 2 ? point.at.front().value : "",

@@ -129,6 +129,30 @@ void Chart::columns(std::string_view css,
     note(css, label);
 }
 
+void Chart::cells(std::string_view css,
+                  std::string_view label,
+                  const std::vector<Cell>& cells,
+                  double cell_width,
+                  double cell_height) {
+    for (const Cell& cell : cells) {
+        if (cell.part <= 0) {
+            continue;
+        }
+        const double x = at_x(cell.x);
+        const double y = at_y(std::min(y_most_, cell.y + cell_height));
+        body_ += fmt::format(
+            "<rect class=\"cell-of-map {}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.2f}\" "
+            "height=\"{:.1f}\" fill-opacity=\"{:.2f}\"/>\n",
+            css,
+            x,
+            y,
+            at_x(std::min(x_most_, cell.x + cell_width)) - x,
+            at_y(cell.y) - y,
+            0.08 + 0.92 * std::min(1.0, cell.part));
+    }
+    note(css, label);
+}
+
 void Chart::level(std::string_view css, std::string_view label, double y) {
     body_ +=
         fmt::format("<line class=\"level {}\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>\n",

@@ -30,6 +30,17 @@ public:
                  const std::vector<ChartPoint>& points,
                  double width,
                  const std::vector<double>& base = {});
+    // A map: cells `width` by `height` from (x, y) on, the darker the larger their `part` of 1.
+    struct Cell {
+        double x = 0;
+        double y = 0;
+        double part = 0;
+    };
+    void cells(std::string_view css,
+               std::string_view label,
+               const std::vector<Cell>& cells,
+               double width,
+               double height);
     void level(std::string_view css, std::string_view label, double y);
     void marker(std::string_view label, double x);
 

@@ -107,8 +107,6 @@ TEST_P(AnySeed, TwentyProcessesShareTheLimit) {
     EXPECT_THAT(per_service(result, ready), Each(100));
     EXPECT_EQ(total(result, denies), 361);
     EXPECT_EQ(result.opens_max(), 100);
-    EXPECT_THAT(opens_max_after(result, seconds{20}), AllOf(Ge(23), Le(31)));
-    EXPECT_THAT(lowest_total(scenario, result, seconds{20}), AllOf(Ge(1'968), Le(1'978)));
     EXPECT_EQ(result.events, 79'802);
     EXPECT_EQ(rows(csv_of(scenario, result)), 36'000);
 }
@@ -124,14 +122,62 @@ TEST_P(AnySeed, FortyFourProcessesKeepTheLimiterBusyForMinutes) {
     EXPECT_THAT(per_service(result, refills), Each(1'500));
     EXPECT_THAT(per_service(result, guard_discards), Each(1'000));
     EXPECT_THAT(per_service(result, ready), Each(500));
-    EXPECT_THAT(total(result, denies), AllOf(Ge(11'000), Le(12'100)));
     EXPECT_EQ(opens_max_after(result, seconds{220}), 100);
-    EXPECT_THAT(lowest_total(scenario, result, seconds{220}), AllOf(Ge(21'680), Le(21'880)));
     EXPECT_EQ(result.events, 226'147);
     EXPECT_EQ(rows(csv_of(scenario, result)), 79'200);
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, AnySeed, testing::Values(1, 42, 7'777'777));
+
+// --- Figures that depend on the seed ---
+
+// What was published are the extremes of 12 and of 5 seeds of a generator that is not known. They
+// are no bounds: of 20 seeds of a third program, written from the model's description alone, the
+// busiest second had 26 to 33 openings where 24 to 30 are published. So what must fall into a
+// published range, as it stands there, is the seed in the middle.
+struct Range {
+    const char* scenario;
+    int seeds;
+    int converged;
+    std::pair<double, double> opens_after;
+    std::pair<double, double> lowest;
+    std::pair<double, double> denies;
+};
+
+class UsualSeed : public testing::TestWithParam<Range> {};
+
+double middle(std::vector<double> values) {
+    std::ranges::sort(values);
+    return values[values.size() / 2];
+}
+
+TEST_P(UsualSeed, FallsIntoThePublishedRange) {
+    const Range& range = GetParam();
+    const Scenario scenario = shipped(range.scenario, Profile::compat_r);
+    std::vector<double> opens_after;
+    std::vector<double> lowest;
+    std::vector<double> denied;
+    const Time full = seconds{range.converged};
+    for (int seed = 1; seed <= range.seeds; ++seed) {
+        const Result result = simulate(scenario, static_cast<std::uint64_t>(seed));
+        opens_after.push_back(opens_max_after(result, full));
+        lowest.push_back(lowest_total(scenario, result, full));
+        denied.push_back(total(result, denies));
+    }
+    const auto within = [](std::pair<double, double> bounds) {
+        return AllOf(Ge(bounds.first), Le(bounds.second));
+    };
+    EXPECT_THAT(middle(opens_after), within(range.opens_after));
+    EXPECT_THAT(middle(lowest), within(range.lowest));
+    EXPECT_THAT(middle(denied), within(range.denies));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of,
+    UsualSeed,
+    testing::Values(Range{"local", 12, 2, {5, 8}, {194, 197}, {2, 2}},
+                    Range{"ecs-150wps", 12, 20, {24, 30}, {1'970, 1'976}, {361, 361}},
+                    Range{"ecs-400wps", 5, 220, {100, 100}, {21'727, 21'834}, {11'230, 11'878}}));
 
 // --- How the figures move ---
 
@@ -148,20 +194,32 @@ struct Sensitivity {
 
 class Moves : public testing::TestWithParam<Sensitivity> {};
 
+// Each row was published of one seed. Where chance decides, that seed must be like one of ours.
 TEST_P(Moves, WithinTwoPerCentOfThePublishedTable) {
     HOLDFAST_CHECK("poolsim compat.sensitivity");
+    constexpr std::uint64_t seeds = 24;
     const Sensitivity& row = GetParam();
     const Scenario scenario = shipped(row.scenario, Profile::compat_r, row.changes);
-    const Result result = simulate(scenario, 42);
-    const Time last = last_converged(scenario, result);
-    EXPECT_EQ(last, seconds{row.converged});
-    // The largest of many random seconds: the table has one seed's, we have another's.
-    EXPECT_NEAR(opens_max_after(result, last + seconds{1}),
-                row.opens_after,
-                std::max(4.0, 0.12 * row.opens_after));
-    EXPECT_NEAR(lowest_total(scenario, result, last), row.lowest, 0.02 * row.lowest);
-    EXPECT_NEAR(total(result, refills), row.refills, 0.02 * row.refills);
-    EXPECT_EQ(result.passed(), row.passes);
+    std::vector<double> opens_after;
+    std::vector<double> lowest;
+    std::vector<double> refilled;
+    for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+        const Result result = simulate(scenario, seed);
+        const Time last = last_converged(scenario, result);
+        EXPECT_EQ(last, seconds{row.converged});
+        EXPECT_EQ(result.passed(), row.passes);
+        opens_after.push_back(opens_max_after(result, last + seconds{1}));
+        lowest.push_back(lowest_total(scenario, result, last));
+        refilled.push_back(total(result, refills));
+    }
+    const auto like_one_of = [](double published, const std::vector<double>& ours) {
+        EXPECT_GE(published, 0.98 * *std::ranges::min_element(ours));
+        EXPECT_LE(published, 1.02 * *std::ranges::max_element(ours));
+    };
+    like_one_of(row.opens_after, opens_after);
+    like_one_of(row.lowest, lowest);
+    EXPECT_NEAR(middle(lowest), row.lowest, 0.02 * row.lowest);
+    EXPECT_NEAR(middle(refilled), row.refills, 0.02 * row.refills);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -222,7 +280,7 @@ TEST(CompatReservoir, LosingEverythingUnderLoadLeavesWorkEmptyHanded) {
                                        {"scenario.dropFraction", "1"}});
     const Result result = simulate(scenario, 42);
     EXPECT_NEAR(total(result, refills), 6'640, 0.02 * 6'640);
-    EXPECT_NEAR(total(result, empties), 134, 3);
+    EXPECT_NEAR(total(result, empties), 134, 0.02 * 134);
     ASSERT_EQ(result.violations.size(), 1);
     EXPECT_EQ(result.violations[0].assertion, "assertZeroEmptyEvents");
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model.hpp"
+
 namespace holdfast::sim {
 namespace {
 
@@ -15,28 +17,26 @@ double ms_of(Time time) {
 }
 
 // The lowest share of its target that the fleet had at a sample, once it was full.
-double lowest_share(const Result& result) {
+double lowest_share(const std::vector<FleetTotal>& totals) {
     double lowest = 1;
     bool full = false;
-    double owned = 0;
-    double target = 0;
-    const auto close = [&] {
-        full = full || owned >= target;
-        lowest = full && target > 0 ? std::min(lowest, owned / target) : lowest;
-    };
-    for (const Sample& sample : result.samples) {
-        if (sample.service == 0) {
-            if (target > 0) {
-                close();
-            }
-            owned = 0;
-            target = 0;
-        }
-        owned += sample.owned();
-        target += sample.target;
+    for (const FleetTotal& total : totals) {
+        full = full || total.owned >= total.target;
+        lowest = full ? std::min(lowest, static_cast<double>(total.owned) / total.target) : lowest;
     }
-    close();
     return full ? lowest : 0;
+}
+
+// The longest that a fault left the fleet without some of its target; to the end, if it stayed so.
+double longest_recovery(const Scenario& scenario,
+                        const Result& result,
+                        const std::vector<FleetTotal>& totals) {
+    Time longest{};
+    for (const Strike& strike : result.seen.struck) {
+        const Time took = recovery_after(totals, strike.at, 1);
+        longest = std::max(longest, std::min(took, scenario.duration - strike.at));
+    }
+    return seconds_of(longest);
 }
 
 // The first sample at which every service has had its target.
@@ -147,8 +147,9 @@ std::vector<Figure> figures_of(const Scenario& scenario, const Result& result) {
     const auto count = [&](const char* name, std::int64_t value) {
         add(name, static_cast<double>(value));
     };
+    const std::vector<FleetTotal> totals = totals_of(result);
     add("fill_s", fill_seconds(scenario, result));
-    add("lowest_owned_share", lowest_share(result), false);
+    add("lowest_owned_share", lowest_share(totals), false);
     count("opens", sum(result, &Counters::opens));
     count("opens_per_second_max", result.opens_max());
     count("open_failures", sum(result, &Counters::open_failures));
@@ -165,6 +166,8 @@ std::vector<Figure> figures_of(const Scenario& scenario, const Result& result) {
     add("wait_p95_ms", ms_of(quantile(seen.waits, 0.95)));
     add("wait_p99_ms", ms_of(quantile(seen.waits, 0.99)));
     add("wait_max_ms", ms_of(quantile(seen.waits, 1)));
+    add("recovery_max_s", longest_recovery(scenario, result, totals));
+    add("ready_p50_ms", ms_of(quantile(seen.idles, 0.5)), false);
     add_shared(scenario, result, figures);
     add("below_target_p50_ms", ms_of(quantile(seen.short_spells, 0.5)));
     add("below_target_p99_ms", ms_of(quantile(seen.short_spells, 0.99)));

@@ -45,7 +45,7 @@ Fleet::Fleet(const Scenario& scenario, std::uint64_t seed, const Watch& watch)
       shared_(scenario.limit_per_second, scenario.limiter.burst),
       table_(scenario.table, scenario.slots, scenario.cluster.ceiling),
       permits_(permits_of(scenario)),
-      restarted_(scenario.faults.size()),
+      progress_(scenario.faults.size()),
       chance_(seed_of(seed, "cluster", "chance")) {
     const auto count = static_cast<double>(scenario.services.size());
     for (const Service& service : scenario.services) {
@@ -88,6 +88,7 @@ Result Fleet::run() {
         seen.degraded += scenario_.duration - degraded_since_;
     }
     std::ranges::sort(seen.waits);
+    std::ranges::sort(seen.idles);
     std::ranges::sort(seen.ages);
     std::ranges::sort(seen.short_spells);
     return std::move(result_);

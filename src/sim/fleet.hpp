@@ -53,7 +53,7 @@ private:
         explain,
     };
 
-    enum class Outcome : std::uint8_t { opened, unreachable, unauthorized, full, too_fast };
+    enum class Outcome : std::uint8_t { opened, unreachable, unauthorized, full, too_fast, broken };
 
     struct What {
         Step step{};
@@ -125,7 +125,8 @@ private:
         std::unordered_map<std::uint64_t, Request> requests{};  // Those that wait.
         int busy = 0;                                           // Requests that are not done.
         int target;
-        int owned = 0;  // Open, and not dead.
+        int scaled_from = 0;  // What the target was before it began to change.
+        int owned = 0;        // Open, and not dead.
         int permits_waiting = 0;
         int connecting = 0;
         int admitted = 0;  // Of those: let in, though the process does not know it yet.
@@ -162,6 +163,7 @@ private:
     void plan_wake(Process& process);
     void connect(Process& process, pool::ConnectionId connection);
     [[nodiscard]] Outcome knock(Process& process);
+    [[nodiscard]] bool happens(double share);
     void answer(Process& process, const What& what);
     void lose(Process& process, Connection& connection);
     void probe(Process& process);
@@ -208,12 +210,14 @@ private:
     void relent(std::uint32_t number);
     void drop(Process& process, const Fault& fault);
     void restart_next(std::uint32_t number);
+    void scale_next(std::uint32_t number);
     template <class Do>
     void each(const Fault& fault, Do act);
 
     // What is seen of it (fleet_view.cpp).
     void sample();
     [[nodiscard]] std::vector<Sample> row(Time now) const;
+    void note_ages();
     void explain();
     void trace(const Process& process, std::string_view what) const;
 
@@ -238,8 +242,8 @@ private:
     pool::Actions actions_;
     std::vector<pool::ConnectionId> probed_;
     std::uint64_t requests_made_ = 0;
-    std::vector<std::size_t> restarted_;  // By fault: how many processes have been.
-    Random chance_;                       // Of rejects, failures and random choices.
+    std::vector<std::size_t> progress_;  // By fault: how many steps it has made.
+    Random chance_;                      // Of rejects, failures and random choices.
 
     // Faults in force.
     bool unreachable_ = false;

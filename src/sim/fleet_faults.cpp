@@ -1,10 +1,16 @@
 // What befalls a fleet, and how it passes.
 #include <algorithm>
+#include <cmath>
 
 #include "fleet.hpp"
 #include <fmt/core.h>
 
 namespace holdfast::sim {
+namespace {
+
+constexpr Time step_of_scale = std::chrono::seconds{1};
+
+}  // namespace
 
 template <class Do>
 void Fleet::each(const Fault& fault, Do act) {
@@ -17,7 +23,7 @@ void Fleet::each(const Fault& fault, Do act) {
 
 void Fleet::strike(std::uint32_t number) {
     const Fault& fault = scenario_.faults[number];
-    if (fault.kind != FaultKind::rolling_restart || restarted_[number] == 0) {
+    if (progress_[number] == 0) {
         result_.seen.struck.push_back({.at = now(), .kind = fault.kind});
     }
     bool passes = true;  // By itself, after a while.
@@ -63,15 +69,7 @@ void Fleet::strike(std::uint32_t number) {
             break;
         }
         case FaultKind::scale:
-            each(fault, [&](Process& process) {
-                process.target = static_cast<int>(fault.value);
-                if (process.machine) {
-                    want_slots(process);
-                    tell(process, pool::Resize{process.target});
-                }
-            });
-            passes = false;
-            break;
+            return scale_next(number);
         case FaultKind::load:
             load_ = fault.value;
             passes = false;
@@ -105,6 +103,26 @@ void Fleet::relent(std::uint32_t number) {
     }
 }
 
+// In steps of a second, if it takes its time.
+void Fleet::scale_next(std::uint32_t number) {
+    const Fault& fault = scenario_.faults[number];
+    const auto steps = std::max<std::int64_t>(1, fault.over / step_of_scale);
+    const auto done = static_cast<std::int64_t>(++progress_[number]);
+    each(fault, [&](Process& process) {
+        process.scaled_from = done == 1 ? process.target : process.scaled_from;
+        const double part = static_cast<double>(done) / static_cast<double>(steps);
+        const double grown = (fault.value - process.scaled_from) * part;
+        process.target = std::max(1, process.scaled_from + static_cast<int>(std::lround(grown)));
+        if (process.machine) {
+            want_slots(process);
+            tell(process, pool::Resize{process.target});
+        }
+    });
+    if (done < steps) {
+        agenda_.after(fault.over / steps, {.step = Step::fault, .process = number});
+    }
+}
+
 // As the older models count: cut to a whole number, but at least one.
 void Fleet::drop(Process& process, const Fault& fault) {
     std::vector<Connection*> hit;
@@ -131,7 +149,7 @@ void Fleet::drop(Process& process, const Fault& fault) {
 
 void Fleet::restart_next(std::uint32_t number) {
     const Fault& fault = scenario_.faults[number];
-    std::size_t& done = restarted_[number];
+    std::size_t& done = progress_[number];
     for (int i = 0; i < fault.batch && done < processes_.size(); ++i) {
         Process& process = processes_[done++];
         stop(process, true);

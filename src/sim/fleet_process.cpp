@@ -133,6 +133,7 @@ void Fleet::on(Process& process, const pool::Lend& lend) {
             actions_);
         return;
     }
+    result_.seen.idles.push_back(lend.idle);
     const Time wait = now() - found->second.asked;
     result_.seen.waits.push_back(wait);
     if (wait > Time{0}) {
@@ -145,10 +146,9 @@ void Fleet::on(Process& process, const pool::Lend& lend) {
     ++process.counters.checkouts;
     ++process.counters.work_started;
     const Workload& work = process.service.workload;
-    at(now() + work.hold + draw_part(work.hold_jitter, process.holds),
-       Step::give_back,
-       process,
-       lend.connection);
+    const Time hold = work.held ? draw(*work.held, process.holds)
+                                : work.hold + draw_part(work.hold_jitter, process.holds);
+    at(now() + hold, Step::give_back, process, lend.connection);
 }
 
 void Fleet::on(Process& process, const pool::Refuse& refuse) {
@@ -189,7 +189,7 @@ void Fleet::connect(Process& process, pool::ConnectionId connection) {
     --process.permits_waiting;
     ++process.connecting;
     const Outcome outcome = knock(process);
-    if (outcome == Outcome::opened) {
+    if (outcome == Outcome::opened || outcome == Outcome::broken) {
         count_open(result_.opens, now());
         result_.seen.opened.push_back(now());
         ++process.admitted;
@@ -208,14 +208,14 @@ Fleet::Outcome Fleet::knock(Process& process) {
     if (unreachable_ || process.cut_off || chance_.unit() < scenario_.cluster.failures) {
         return Outcome::unreachable;
     }
-    if (unauthorized_) {
+    if (unauthorized_ || happens(scenario_.cluster.login_failures)) {
         return Outcome::unauthorized;
     }
     const Door::Answer answer =
         chance_.unit() < rejects_ ? Door::Answer::too_fast : door_.knock(now());
     switch (answer) {
         case Door::Answer::in:
-            return Outcome::opened;
+            return happens(scenario_.cluster.session_failures) ? Outcome::broken : Outcome::opened;
         case Door::Answer::too_fast:
             ++result_.seen.rejected_rate;
             return Outcome::too_fast;
@@ -226,13 +226,19 @@ Fleet::Outcome Fleet::knock(Process& process) {
     return Outcome::unreachable;
 }
 
+// Draws nothing for what never happens, so that other figures stay as they are.
+bool Fleet::happens(double share) {
+    return share > 0 && chance_.unit() < share;
+}
+
 void Fleet::answer(Process& process, const What& what) {
     --process.connecting;
-    process.admitted -= what.outcome == Outcome::opened ? 1 : 0;
+    const bool let_in = what.outcome == Outcome::opened || what.outcome == Outcome::broken;
+    process.admitted -= let_in ? 1 : 0;
+    if (let_in && (what.outcome == Outcome::broken || what.life != process.life)) {
+        door_.leave();  // Nobody is there to use it.
+    }
     if (what.life != process.life) {
-        if (what.outcome == Outcome::opened) {
-            door_.leave();  // Nobody is there any more to use it.
-        }
         return;
     }
     if (what.outcome == Outcome::opened) {
@@ -260,6 +266,8 @@ void Fleet::fail_opening(Process& process, pool::ConnectionId connection, Outcom
         failure = pool::FailureClass::full;
     } else if (why == Outcome::too_fast) {
         failure = pool::FailureClass::rate_limited;
+    } else if (why == Outcome::broken) {
+        failure = pool::FailureClass::other;
     }
     trace(process, fmt::format("cannot open one: {}", pool::to_string(failure)));
     tell(process, pool::OpenFailed{connection, failure});

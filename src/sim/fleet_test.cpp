@@ -1,4 +1,6 @@
 // The pool that ships, in the situations it was made for.
+#include <numeric>
+
 #include "fleet_figures.hpp"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -78,8 +80,12 @@ TEST(FleetStory, AFleetThatIsTooLargeMeetsTheCeilingAndSlotsMakeItFair) {
     const Result wild = simulate(fleet("ecs-400wps", shorter), 42);
     EXPECT_EQ(wild.seen.total_max, 10'000);
     EXPECT_THAT(total(wild, owned), AllOf(Ge(9'500), Le(10'000)));
-    EXPECT_GT(wild.seen.rejected_full, 0);
-    // The limiter alone would let them try 100 times a second, from the moment it is full.
+    // Until the first connection is replaced, at 219 s, nobody gets in any more and each process
+    // pauses longer and longer: 5 pauses in 16 s, then one each 15 s, with 8 tries after each.
+    const Result full = simulate(fleet("ecs-400wps", {{"duration", "219s"}}), 42);
+    constexpr int pauses = 5 + (219 - 100 - 16) / 15 + 2;
+    EXPECT_THAT(full.seen.rejected_full, AllOf(Ge(44 * 8), Le(44 * 8 * pauses)));
+    // Later there is room now and then, and whoever finds it begins with short pauses again.
     EXPECT_LT(wild.seen.rejected_full, 100 * (480 - 100) * 2 / 3);
 
     std::vector<Override> fair = shorter;
@@ -88,6 +94,11 @@ TEST(FleetStory, AFleetThatIsTooLargeMeetsTheCeilingAndSlotsMakeItFair) {
     EXPECT_EQ(shared.seen.rejected_full, 0);
     EXPECT_THAT(per_service(shared, owned), Each(Ge(10'000 / 44 * 9 / 10)));
     EXPECT_LE(shared.seen.total_max, 10'000);
+    fair.back().value = "blocks";  // Of 25: nobody is further away from the others than two blocks.
+    const Result blocks = simulate(fleet("ecs-400wps", fair), 42);
+    EXPECT_EQ(blocks.seen.rejected_full, 0);
+    EXPECT_THAT(per_service(blocks, owned),
+                Each(AllOf(Ge(10'000 / 44 - 50), Le(10'000 / 44 + 50))));
     const std::vector<int> unfair = per_service(wild, owned);
     EXPECT_GT(std::ranges::max(unfair) - std::ranges::min(unfair), 20);
 }
@@ -95,11 +106,16 @@ TEST(FleetStory, AFleetThatIsTooLargeMeetsTheCeilingAndSlotsMakeItFair) {
 TEST(FleetStory, SpreadFirstLivesFlattenTheWave) {
     HOLDFAST_CHECK("poolsim new.5");
     const Scenario scenario = fleet("ecs-150wps");
-    const Result result = simulate(scenario, 42);
-    EXPECT_TRUE(result.passed()) << verdict_of(result);
-    EXPECT_THAT(opens_max_after(result, seconds{25}), AllOf(Ge(8), Le(14)));
-    EXPECT_GE(lowest_total(scenario, result, seconds{25}), 1'985);
-    EXPECT_NEAR(total(result, opens), 6'850, 0.03 * 6'850);
+    std::vector<std::uint32_t> busiest;
+    for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+        const Result result = simulate(scenario, seed);
+        EXPECT_TRUE(result.passed()) << verdict_of(result);
+        EXPECT_GE(lowest_total(scenario, result, seconds{25}), 1'988);
+        EXPECT_NEAR(total(result, opens), 6'850, 0.01 * 6'850);
+        busiest.push_back(opens_max_after(result, seconds{25}));
+    }
+    std::ranges::sort(busiest);  // The largest of 1,800 random seconds: the usual one counts.
+    EXPECT_THAT(busiest[3], AllOf(Ge(9), Le(12)));
 
     const Result together = simulate(fleet("ecs-150wps", {{"defaults.spread", "false"}}), 42);
     EXPECT_GT(opens_max_after(together, seconds{25}), 18) << "without it they die together";
@@ -207,7 +223,65 @@ TEST(FleetStory, LimitSlownessAndLoadChangeOnTheWay) {
     EXPECT_GT(busy.seen.waits.size(), 2 * calm.seen.waits.size());
 }
 
+TEST(FleetStory, AFleetGrowsOverAWhile) {
+    const Scenario scenario =
+        one("duration: 5m\nfaults: [{kind: scale, at: 1m, value: 90, over: 40s}]");
+    const Result result = simulate(scenario, 1);
+    const auto target_at = [&](Time at) {
+        return std::ranges::find(result.samples, at, &Sample::at)->target;
+    };
+    EXPECT_EQ(target_at(seconds{60}), 51);
+    EXPECT_EQ(target_at(seconds{79}), 70);
+    EXPECT_EQ(target_at(seconds{99}), 90);
+    EXPECT_EQ(result.last[0].owned(), 90);
+    EXPECT_EQ(result.seen.struck.size(), 1);
+}
+
+TEST(FleetStory, OpeningsFailOnTheWayAtTheDoorOrJustBehindIt) {
+    for (const char* stage : {"reach", "login", "session"}) {
+        const Result result = simulate(
+            one(std::string("duration: 3m\ncluster: {failures: {") + stage + ": 0.3}}"), 1);
+        EXPECT_GE(result.last[0].counters.open_failures, 5) << stage;
+        EXPECT_EQ(result.last[0].owned(), 50) << stage;
+        EXPECT_EQ(result.seen.leaked, 0) << stage;
+        const bool let_in = result.seen.opened.size() > 50;
+        EXPECT_EQ(let_in, std::string(stage) == "session") << "the cluster counts those it let in";
+    }
+}
+
 // --- Work ---
+
+TEST(FleetStory, AConnectionIsHeldForAsLongAsTheDistributionSays) {
+    const auto waited = [](const char* hold) {
+        const Result result = simulate(
+            one("duration: 2m",
+                std::string("    targetReady: 10\n    workload: {enabled: true, arrivals: poisson, "
+                            "rate: 80, hold: ") +
+                    hold + "}\n"),
+            1);
+        return quantile(result.seen.waits, 0.99);
+    };
+    EXPECT_EQ(waited("10ms"), Time{0});
+    EXPECT_GT(waited("{median: 50ms, p99: 2s}"), milliseconds{50})
+        << "a long tail makes others wait";
+}
+
+TEST(FleetStory, ArrivalsCanComeFromAFile) {
+    const auto read = [](const std::string& path) {
+        EXPECT_EQ(path, "arrivals.csv");
+        return std::string("# at,count\n5s,3\n90500ms\n");
+    };
+    const Scenario scenario =
+        parse_scenario("one.yaml",
+                       "duration: 2m\nservices: [{name: a, workload: {enabled: true, "
+                       "arrivals: trace, traceFile: arrivals.csv}}]",
+                       {},
+                       read)
+            .scenario;
+    ASSERT_EQ(scenario.services[0].workload.trace.size(), 2);
+    EXPECT_EQ(scenario.services[0].workload.trace[1].at, milliseconds{90'500});
+    EXPECT_EQ(simulate(scenario, 1).seen.waits.size(), 4);
+}
 
 TEST(FleetStory, EveryKindOfArrivalsBringsWhatItPromises) {
     const auto served = [](const std::string& work) {
@@ -248,6 +322,28 @@ TEST(FleetStory, ExplainsWhyItIsShortAndTracesOneProcess) {
     EXPECT_THAT(result.explanation[1], HasSubstr("wait for a permit"));
     ASSERT_FALSE(lines.empty());
     EXPECT_EQ(lines[0], "starts");
+}
+
+TEST(FleetStory, SeesHowOldConnectionsAreAndHowLongTheyLieReady) {
+    const Result result = simulate(
+        one("duration: 10m", "    workload: {enabled: true, arrivals: steady, rate: 20}\n"), 1);
+    EXPECT_THAT(result.seen.age_rows.size(), AllOf(Ge(55), Le(61)));
+    for (const AgeRow& row : result.seen.age_rows) {
+        const auto all = std::accumulate(row.counts.begin(), row.counts.end(), 0U);
+        EXPECT_LE(all, 50U);
+        EXPECT_TRUE(row.at < seconds{30} || all >= 48U) << all;
+    }
+    EXPECT_EQ(result.seen.idles.size(), result.seen.waits.size());
+    EXPECT_GT(result.seen.idles.back(), milliseconds{1});
+}
+
+TEST(FleetStory, TheWideTableHasARowForEachSample) {
+    const Scenario scenario = fleet("local", {{"duration", "5s"}});
+    const std::string csv = wide_csv_of(scenario, simulate(scenario, 1));
+    EXPECT_EQ(std::ranges::count(csv, '\n'), 6);
+    EXPECT_EQ(std::ranges::count(csv.substr(0, csv.find('\n')), ','), 4 * 15);
+    EXPECT_THAT(csv, HasSubstr("t_rfc3339,history.size,"));
+    EXPECT_EQ(std::ranges::count(csv, ','), 6 * 4 * 15) << "every row is as long";
 }
 
 TEST(FleetStory, TheSameSeedGivesTheSameBytes) {

@@ -7,12 +7,40 @@
 #include <holdfast/base/units.hpp>
 
 namespace holdfast::sim {
+namespace {
+
+constexpr int age_rows_max = 60;
+constexpr int age_parts = 24;
+
+}  // namespace
 
 void Fleet::sample() {
     for (const Sample& one : row(now())) {
         result_.samples.push_back(one);
     }
+    const auto& rows = result_.seen.age_rows;
+    if (rows.empty() || now() - rows.back().at >= scenario_.duration / age_rows_max) {
+        note_ages();
+    }
     agenda_.after(scenario_.sample_every, {.step = Step::sample});
+}
+
+void Fleet::note_ages() {
+    Time longest{1};
+    for (const Service& service : scenario_.services) {
+        longest = std::max(longest, service.life + service.life_jitter);
+    }
+    result_.seen.age_part = longest / age_parts + Time{1};
+    AgeRow row{.at = now(), .counts = std::vector<std::uint32_t>(age_parts)};
+    for (const Process& process : processes_) {
+        for (const Connection& connection : process.connections) {
+            if (connection.open && !connection.dead) {
+                const auto part = (now() - connection.opened) / result_.seen.age_part;
+                ++row.counts[static_cast<std::size_t>(std::min<Time::rep>(part, age_parts - 1))];
+            }
+        }
+    }
+    result_.seen.age_rows.push_back(std::move(row));
 }
 
 std::vector<Sample> Fleet::row(Time now) const {

@@ -12,15 +12,8 @@ namespace {
 
 class Judge {
 public:
-    Judge(const Scenario& scenario, const Result& result) : scenario_(scenario), result_(result) {
-        for (const Sample& sample : result.samples) {
-            if (sample.service == 0) {
-                totals_.push_back({.at = sample.at, .owned = 0, .target = 0});
-            }
-            totals_.back().owned += sample.owned();
-            totals_.back().target += sample.target;
-        }
-    }
+    Judge(const Scenario& scenario, const Result& result)
+        : scenario_(scenario), result_(result), totals_(totals_of(result)) {}
 
     std::vector<Violation> judge() {
         for (const Assertion& assertion : scenario_.assertions) {
@@ -30,12 +23,6 @@ public:
     }
 
 private:
-    struct Total {
-        Time at{};
-        int owned = 0;
-        int target = 0;
-    };
-
     void violate(const Assertion& assertion,
                  Time at,
                  std::string what,
@@ -77,6 +64,8 @@ private:
                 return judge_steady(a);
             case AssertionKind::converge_within:
                 return judge_convergence(a);
+            case AssertionKind::stable_for:
+                return judge_stability(a);
             case AssertionKind::zero_empty:
                 return judge_count(a,
                                    static_cast<std::int64_t>(seen.empties.size()),
@@ -85,8 +74,8 @@ private:
     }
 
     void judge_owned(const Assertion& a) {
-        const Total* worst = nullptr;
-        for (const Total& total : totals_) {
+        const FleetTotal* worst = nullptr;
+        for (const FleetTotal& total : totals_) {
             if (total.at >= a.after && total.at <= a.until &&
                 total.owned < a.value * total.target &&
                 (worst == nullptr || total.owned < worst->owned)) {
@@ -105,17 +94,14 @@ private:
 
     void judge_recovery(const Assertion& a) {
         for (const Strike& strike : result_.seen.struck) {
-            const auto back = std::ranges::find_if(totals_, [&](const Total& total) {
-                return total.at > strike.at && total.owned >= a.value * total.target;
-            });
-            const Time took = back == totals_.end() ? Time::max() : back->at - strike.at;
+            const Time took = recovery_after(totals_, strike.at, a.value);
             if (took > a.limit) {
                 violate(
                     a,
                     strike.at,
                     fmt::format("after {} the fleet was back {}, {} are allowed",
                                 to_string(strike.kind),
-                                back == totals_.end() ? "never" : "after " + format_duration(took),
+                                took == Time::max() ? "never" : "after " + format_duration(took),
                                 format_duration(a.limit)));
             }
         }
@@ -225,9 +211,33 @@ private:
         }
     }
 
+    // The first dip of each process, from when it was full until `limit` later.
+    void judge_stability(const Assertion& a) {
+        std::vector<bool> told(scenario_.services.size());
+        for (const Sample& sample : result_.samples) {
+            const Service& service = scenario_.services[sample.service];
+            const Time filled = result_.seen.filled[sample.service];
+            if (filled == Time::max() || told[sample.service]) {
+                continue;
+            }
+            const Time since = sample.at - service.start_delay - filled;
+            if (since >= Time{0} && since <= a.limit && sample.owned() < sample.target) {
+                told[sample.service] = true;
+                violate(a,
+                        sample.at,
+                        fmt::format("{} of {} connections {} after it was full, {} are asked for",
+                                    sample.owned(),
+                                    sample.target,
+                                    format_duration(since),
+                                    format_duration(a.limit)),
+                        service.name);
+            }
+        }
+    }
+
     const Scenario& scenario_;
     const Result& result_;
-    std::vector<Total> totals_;
+    std::vector<FleetTotal> totals_;
     std::vector<Violation> violations_;
 };
 
@@ -235,6 +245,25 @@ private:
 
 std::vector<Violation> judge(const Scenario& scenario, const Result& result) {
     return Judge(scenario, result).judge();
+}
+
+std::vector<FleetTotal> totals_of(const Result& result) {
+    std::vector<FleetTotal> totals;
+    for (const Sample& sample : result.samples) {
+        if (sample.service == 0) {
+            totals.push_back({.at = sample.at});
+        }
+        totals.back().owned += sample.owned();
+        totals.back().target += sample.target;
+    }
+    return totals;
+}
+
+Time recovery_after(const std::vector<FleetTotal>& totals, Time fault, double share) {
+    const auto back = std::ranges::find_if(totals, [&](const FleetTotal& total) {
+        return total.at > fault && total.owned >= share * total.target;
+    });
+    return back == totals.end() ? Time::max() : back->at - fault;
 }
 
 Time quantile(const std::vector<Time>& sorted, double part) {

@@ -50,6 +50,19 @@ TEST_F(Verdict, OfTheOwnedFractionLooksAtItsWindow) {
     EXPECT_FALSE(at_least(1, seconds{50}, seconds{50}));
 }
 
+TEST_F(Verdict, OfStabilityLooksFromWhenAProcessWasFull) {
+    HOLDFAST_CHECK("poolsim assert.stableFor");
+    const auto stable = [&](Time limit) {
+        return holds({.kind = AssertionKind::stable_for, .limit = limit});
+    };
+    owned_at(2, 5);  // Before it was full.
+    owned_at(20, 9);
+    EXPECT_TRUE(stable(seconds{16}));
+    EXPECT_FALSE(stable(seconds{17})) << "the end belongs to it";
+    result.seen.filled = {Time::max()};
+    EXPECT_TRUE(stable(seconds{17})) << "never to be full is another assertion's business";
+}
+
 TEST_F(Verdict, OfRecoveryCountsFromEachFault) {
     HOLDFAST_CHECK("poolsim assert.recoverWithin");
     result.seen.struck = {{.at = seconds{10}, .kind = FaultKind::mass_drop}};

@@ -36,6 +36,17 @@ namespace holdfast::sim {
 // Those of the pool that ships: all of them, each with everything it found.
 [[nodiscard]] std::vector<Violation> judge(const Scenario& scenario, const Result& result);
 
+// The fleet at one sample.
+struct FleetTotal {
+    Time at{};
+    int owned = 0;
+    int target = 0;
+};
+
+[[nodiscard]] std::vector<FleetTotal> totals_of(const Result& result);
+// How long after a fault the fleet had `share` of its target again; max(): never.
+[[nodiscard]] Time recovery_after(const std::vector<FleetTotal>& totals, Time fault, double share);
+
 // Adds one to the second of `now`.
 void count_open(std::vector<std::uint32_t>& opens, Time now);
 
@@ -54,7 +65,8 @@ void run_agenda(Agenda<What>& agenda, const Watch& watch, Handle handle) {
             told = agenda.now();
         }
         if ((minute || agenda.executed() % look_every == 0) && watch.stop.stop_requested()) {
-            throw Error(Code::cancelled, Outcome::not_applied, "the simulation was stopped");
+            throw Error(
+                Code::cancelled, holdfast::Outcome::not_applied, "the simulation was stopped");
         }
     }
 }

@@ -37,13 +37,14 @@ svg { width: 100%; height: auto; }
 .line.a, .level.a { stroke: var(--a); } .line.b, .level.b { stroke: var(--b); }
 .line.c, .level.c { stroke: var(--c); } .line.d, .level.d { stroke: var(--d); }
 .band.a, .column.a { fill: var(--a); } .column.b { fill: var(--b); } .column.c { fill: var(--c); }
-.column.d { fill: var(--d); }
+.column.d { fill: var(--d); } .cell-of-map.a { fill: var(--a); }
 i.a { background: var(--a) !important; } i.b { background: var(--b) !important; }
 i.c { background: var(--c) !important; } i.d { background: var(--d) !important; }
 table { border-collapse: collapse; } td, th { padding: .15rem .8rem .15rem 0; text-align: right; }
 td:first-child, th:first-child { text-align: left; } th { color: var(--soft); font-weight: 500; }
 .cell { padding: .35rem .6rem; border: 1px solid var(--page); color: #10151c; text-align: center; }
 .cell.fails { outline: 2px solid var(--d); outline-offset: -3px; }
+.cell.fails::after { content: " \2717"; } tr > th + th { text-align: center; }
 .ok { color: var(--c); } .bad { color: var(--d); }
 )css";
 
@@ -115,8 +116,17 @@ public:
     std::string text() const {
         std::string body = head();
         body += owned() + shares() + opens() + closed();
+        if (!result_.seen.permits.empty()) {
+            body += permits();
+        }
         if (!result_.seen.waits.empty()) {
-            body += waits();
+            body += served(
+                "Waits: the share of borrowers served within, %", "served", result_.seen.waits);
+            body += served(
+                "Time in the reservoir: the share lent within, %", "lent", result_.seen.idles);
+        }
+        if (!result_.seen.age_rows.empty()) {
+            body += age_map();
         }
         if (!result_.seen.ages.empty()) {
             body += ages();
@@ -253,20 +263,75 @@ private:
         return chart.svg();
     }
 
-    [[nodiscard]] std::string waits() const {
+    // Openings that have asked for a permit and may not use one yet.
+    [[nodiscard]] std::string permits() const {
+        std::vector<std::pair<Time, int>> changes;
+        for (const Permit& permit : result_.seen.permits) {
+            changes.emplace_back(permit.asked, 1);
+            changes.emplace_back(permit.usable, -1);
+        }
+        std::ranges::sort(changes);
+        const double part = duration_ / static_cast<double>(points_max);
+        std::vector<ChartPoint> points(points_max + 1);
+        double most = 1;
+        int waiting = 0;
+        std::size_t next = 0;
+        for (std::size_t i = 0; i < points.size(); ++i) {
+            points[i] = {part * static_cast<double>(i), static_cast<double>(waiting)};
+            const double end = part * static_cast<double>(i + 1);
+            for (; next < changes.size() && seconds_of(changes[next].first) < end; ++next) {
+                waiting += changes[next].second;
+                points[i].y = std::max<double>(points[i].y, waiting);
+            }
+            most = std::max(most, points[i].y);
+        }
+        Chart chart("Openings that wait for a permit", "seconds", duration_, 1.08 * most);
+        chart.line("a", "in line", points);
+        mark_faults(chart);
+        return chart.svg();
+    }
+
+    // Requires: sorted, and not empty.
+    static std::string served(const char* title,
+                              const char* label,
+                              const std::vector<Time>& times) {
         constexpr int parts = 200;
         std::vector<ChartPoint> points;
-        const double most = 1e3 * seconds_of(result_.seen.waits.back());
+        const double most = std::max(1.0, 1e3 * seconds_of(times.back()));
         for (int i = 0; i <= parts; ++i) {
             const double part = static_cast<double>(i) / parts;
-            points.push_back({1e3 * seconds_of(quantile(result_.seen.waits, part)), 100 * part});
+            points.push_back({1e3 * seconds_of(quantile(times, part)), 100 * part});
         }
-        points.push_back({std::max(most, 1.0), 100});
-        Chart chart("Waits: the share of borrowers served within, %",
-                    "milliseconds",
-                    std::max(most, 1.0),
-                    105);
-        chart.line("a", "served", points);
+        points.push_back({most, 100});
+        Chart chart(title, "milliseconds", most, 105);
+        chart.line("a", label, points);
+        return chart.svg();
+    }
+
+    // Bands that climb together are connections that will die together.
+    [[nodiscard]] std::string age_map() const {
+        const std::vector<AgeRow>& rows = result_.seen.age_rows;
+        const double part = seconds_of(result_.seen.age_part);
+        double most = 1;
+        for (const AgeRow& row : rows) {
+            most = std::max<double>(most, *std::ranges::max_element(row.counts));
+        }
+        const double wide = rows.size() > 1 ? seconds_of(rows[1].at - rows[0].at)
+                                            : duration_ - seconds_of(rows[0].at);
+        std::vector<Chart::Cell> cells;
+        for (const AgeRow& row : rows) {
+            for (std::size_t i = 0; i < row.counts.size(); ++i) {
+                cells.push_back({.x = seconds_of(row.at),
+                                 .y = part * static_cast<double>(i),
+                                 .part = row.counts[i] / most});
+            }
+        }
+        Chart chart("Ages of the connections over time, seconds",
+                    "seconds",
+                    duration_,
+                    part * static_cast<double>(rows.front().counts.size()));
+        chart.cells("a", fmt::format("up to {:g} of one age", most), cells, wide, part);
+        mark_faults(chart);
         return chart.svg();
     }
 
@@ -326,6 +391,10 @@ std::string map_of(const SweepMap& map) {
         high = std::max(high, cell.value);
         cells[{cell.row, cell.column}] = &cell;
     }
+    const auto worse = [&](double value) {
+        const double part = high > low ? (value - low) / (high - low) : 0;
+        return map.more_is_worse || high == low ? part : 1 - part;
+    };
     std::string text =
         fmt::format("<figure><figcaption>{}</figcaption>\n<table><tr><th>{} \\ {}</th>",
                     escape_xml(map.title),
@@ -341,7 +410,7 @@ std::string map_of(const SweepMap& map) {
             const SweepCell& cell = *cells.at({row, column});
             text += fmt::format("<td class=\"cell{}\" style=\"background: {}\">{:.4g}</td>",
                                 cell.holds ? "" : " fails",
-                                colour_of(high > low ? (cell.value - low) / (high - low) : 0),
+                                colour_of(worse(cell.value)),
                                 cell.value);
         }
         text += "</tr>\n";
@@ -357,7 +426,8 @@ std::string page_of(const Scenario& scenario, const Result& result) {
 
 std::string page_of(const std::string& title, const std::vector<SweepMap>& maps) {
     std::string body = fmt::format(
-        "<h1>{}</h1><p>Framed in red: not every assertion holds there.</p>\n", escape_xml(title));
+        "<h1>{}</h1><p>Framed in red, with a cross: not every assertion holds there.</p>\n",
+        escape_xml(title));
     for (const SweepMap& map : maps) {
         body += map_of(map);
     }

@@ -23,8 +23,9 @@ TEST(Page, HasAChartForEachQuestionAndMarksTheFaults) {
                                              "            arrivals: steady, rate: 50}}]\n")
                                   .scenario;
     const std::string page = page_of(scenario, simulate(scenario, 1));
-    EXPECT_EQ(count(page, "<svg "), 6);
-    EXPECT_EQ(count(page, "class=\"fault\""), 4) << "one in each chart over time";
+    EXPECT_EQ(count(page, "<svg "), 9);
+    EXPECT_EQ(count(page, "class=\"fault\""), 6) << "one in each chart over time";
+    EXPECT_GE(count(page, "class=\"cell-of-map a\""), 60) << "one or more at each look";
     EXPECT_EQ(count(page, "a<b>"), 0) << "names are not markup";
     EXPECT_EQ(count(page, "http"), 0) << "nothing is fetched";
 }
@@ -37,6 +38,18 @@ TEST(Page, OfASweepFramesWhatDoesNotHold) {
                                        .cells = {{"1", "a", 5, true}, {"2", "a", 7, false}}}});
     EXPECT_EQ(count(page, "class=\"cell\""), 1);
     EXPECT_EQ(count(page, "class=\"cell fails\""), 1);
+}
+
+TEST(Page, OfASweepShowsInGreenWhatIsGood) {
+    SweepMap map{.title = "lowest_owned_share",
+                 .column_key = "x",
+                 .row_key = "",
+                 .cells = {{"1", "", 0, true}, {"2", "", 1, true}},
+                 .more_is_worse = false};
+    constexpr auto best_last = "hsl(130 62% 62%)\">1<";
+    EXPECT_EQ(count(page_of("s", {map}), best_last), 1);
+    map.more_is_worse = true;
+    EXPECT_EQ(count(page_of("s", {map}), best_last), 0);
 }
 
 TEST(Chart, StepsAreOnesTwosAndFives) {

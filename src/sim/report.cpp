@@ -53,6 +53,13 @@ constexpr CsvColumn keeper_columns[] = {
     {"work_completed", [](const Sample& s) { return s.counters.work_completed; }},
 };
 
+std::span<const CsvColumn> columns_of(const Scenario& scenario) {
+    if (scenario.profile == Profile::compat_s) {
+        return keeper_columns;
+    }
+    return reservoir_columns;
+}
+
 std::string keeper_line(const Sample& s) {
     return fmt::format(
         "open {}/{}, opened {} by warm-up, {} by keeper, closed {} by age, {} by "
@@ -167,11 +174,27 @@ std::string junit_of(const Scenario& scenario, const std::vector<Outcome>& outco
         cases);
 }
 
+std::string wide_csv_of(const Scenario& scenario, const Result& result) {
+    const std::span<const CsvColumn> columns = columns_of(scenario);
+    std::string text = "t_rfc3339";
+    for (const Service& service : scenario.services) {
+        for (const CsvColumn& column : columns) {
+            text += fmt::format(",{}.{}", service.name, column.name);
+        }
+    }
+    for (const Sample& sample : result.samples) {
+        if (sample.service == 0) {
+            text += fmt::format("\n{}", moment_text(sample.at));
+        }
+        for (const CsvColumn& column : columns) {
+            text += fmt::format(",{}", column.value(sample));
+        }
+    }
+    return text + "\n";
+}
+
 std::string csv_of(const Scenario& scenario, const Result& result) {
-    const bool keeper = scenario.profile == Profile::compat_s;
-    const std::span<const CsvColumn> columns = keeper
-                                                   ? std::span<const CsvColumn>(keeper_columns)
-                                                   : std::span<const CsvColumn>(reservoir_columns);
+    const std::span<const CsvColumn> columns = columns_of(scenario);
     fmt::memory_buffer out;
     const auto to = std::back_inserter(out);
     fmt::format_to(to, "t_rfc3339,service");

@@ -266,6 +266,7 @@ Loaded parse_scenario(const std::string& name,
         throw InvalidArgument(fmt::format("{}: a scenario holds keys, services among them", name));
     }
     include_files(root, name, read);
+    load_traces(root, name, read);
     for (const Override& other : options.overrides) {
         set_value(root, other.key, other.value);
     }

@@ -51,6 +51,7 @@ constexpr std::array assertion_words{
     Word{"noLeak", AssertionKind::no_leak},
     Word{"steadyOpenRate", AssertionKind::steady_open_rate},
     Word{"convergeWithin", AssertionKind::converge_within},
+    Word{"stableFor", AssertionKind::stable_for},
     Word{"zeroEmpty", AssertionKind::zero_empty},
 };
 
@@ -86,7 +87,8 @@ std::string_view word_of(const std::array<Word<Enum>, N>& words, Enum value) noe
 void read_latency(Fields& fields, std::string_view key, Latency& to) {
     const Node& node = fields.below(key);
     if (node.kind == Node::Kind::null) {
-        return;
+        Time known = to.low;
+        return fields.read(key, known);  // For the list of keys.
     }
     if (node.kind == Node::Kind::scalar) {
         to = {};
@@ -120,6 +122,23 @@ void read_latency(Fields& fields, std::string_view key, Latency& to) {
     below.finish();
 }
 
+void read_share(Fields& fields, std::string_view key, double& to) {
+    fields.read(key, to);
+    fields.require(to >= 0 && to < 1, key, "give 0 to below 1");
+}
+
+// A share, or one for each stage.
+void read_failures(Fields& fields, Cluster& cluster) {
+    if (const Node& node = fields.below("failures"); node.kind == Node::Kind::scalar) {
+        return read_share(fields, "failures", cluster.failures);
+    }
+    Fields stages(fields.below("failures"), fields.path_of("failures"), fields.rules());
+    read_share(stages, "reach", cluster.failures);
+    read_share(stages, "login", cluster.login_failures);
+    read_share(stages, "session", cluster.session_failures);
+    stages.finish();
+}
+
 void read_cluster(Fields fields, Cluster& cluster) {
     fields.read("rate", cluster.rate);
     fields.require(cluster.rate > 0, "rate", "give more than 0");
@@ -130,8 +149,7 @@ void read_cluster(Fields fields, Cluster& cluster) {
     fields.read("maxAge", cluster.age_max);
     fields.require(cluster.age_max > Time{0}, "maxAge", "give more than 0");
     read_latency(fields, "connect", cluster.connect);
-    fields.read("failures", cluster.failures);
-    fields.require(cluster.failures >= 0 && cluster.failures < 1, "failures", "give 0 to below 1");
+    read_failures(fields, cluster);
     fields.finish();
 }
 
@@ -209,6 +227,7 @@ Fault read_fault(Fields fields) {
     read_word(fields, "which", order, fault.which);
     fields.read("services", fault.services);
     fields.read("value", fault.value);
+    fields.read("over", fault.over);
     const bool valued = fault.kind == FaultKind::slow || fault.kind == FaultKind::limit ||
                         fault.kind == FaultKind::load;
     fields.require(!valued || fault.value > 0, "value", "give more than 0");
@@ -267,6 +286,11 @@ void take_old_assertions(const Fields& top, Scenario& scenario) {
         scenario.assertions.push_back({.kind = AssertionKind::converge_within,
                                        .name = "assertConvergeWithin",
                                        .limit = scenario.converge_within});
+    }
+    if (top.has("assertStableFor") && scenario.stable_for > Time{0}) {
+        scenario.assertions.push_back({.kind = AssertionKind::stable_for,
+                                       .name = "assertStableFor",
+                                       .limit = scenario.stable_for});
     }
     if (top.has("assertMaxClosurePerSec")) {
         scenario.assertions.push_back(
@@ -334,6 +358,11 @@ void read_standard_work(Fields& fields, Workload& work) {
     fields.require(!rated || (work.rate >= 1e-3 && work.rate <= 1e6),
                    "rate",
                    "say how many come in a second: 0.001 to a million");
+    Latency held{.low = work.hold};
+    read_latency(fields, "hold", held);
+    if (fields.has("hold")) {
+        work.held = held;
+    }
     fields.read("on", work.on);
     fields.read("off", work.off);
     fields.require(work.on >= std::chrono::milliseconds{1}, "on", "give 1ms or more");

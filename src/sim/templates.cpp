@@ -1,6 +1,7 @@
 #include "templates.hpp"
 
 #include <filesystem>
+#include <sstream>
 
 #include "fields.hpp"
 #include <fmt/core.h>
@@ -34,6 +35,28 @@ void include_below(Node& root, const std::string& name, const ReadFile& read, in
         include_below(included, path, read, depth + 1);
         merge_below(root, included);
     }
+}
+
+// Lines of a moment and a count, as in "12s,3"; what begins with # is for people.
+Node trace_of(const std::string& path, const std::string& text) {
+    Node trace{.kind = Node::Kind::list};
+    std::istringstream lines(text);
+    std::string line;
+    for (int number = 1; std::getline(lines, line); ++number) {
+        if (line.empty() || line.starts_with('#')) {
+            continue;
+        }
+        const std::string place = fmt::format("{}:{}", path, number);
+        const auto comma = line.find(',');
+        const auto scalar = [&](std::string value) {
+            return Node{.kind = Node::Kind::scalar, .scalar = std::move(value), .place = place};
+        };
+        Node& arrival = trace.items.emplace_back(Node{.kind = Node::Kind::map, .place = place});
+        arrival.fields.emplace_back("at", scalar(line.substr(0, comma)));
+        arrival.fields.emplace_back(
+            "count", scalar(comma == std::string::npos ? "1" : line.substr(comma + 1)));
+    }
+    return trace;
 }
 
 // "history-{i:02}" and 7: "history-07".
@@ -80,6 +103,25 @@ void place_start(Node& service, std::size_t position) {
 
 void include_files(Node& root, const std::string& name, const ReadFile& read) {
     include_below(root, name, read, 0);
+}
+
+void load_traces(Node& node, const std::string& name, const ReadFile& read) {
+    for (Node& item : node.items) {
+        load_traces(item, name, read);
+    }
+    for (auto& [key, value] : node.fields) {
+        load_traces(value, name, read);
+    }
+    const Node file = node.kind == Node::Kind::map ? node.take("traceFile") : Node{};
+    if (file.kind == Node::Kind::null) {
+        return;
+    }
+    if (!read || file.kind != Node::Kind::scalar) {
+        throw InvalidArgument(
+            fmt::format("{}: traceFile: expected the name of a file", file.place));
+    }
+    const std::string path = (std::filesystem::path(name).parent_path() / file.scalar).string();
+    node.fields.emplace_back("trace", trace_of(path, read(path)));
 }
 
 void expand_services(Node& root) {

@@ -64,16 +64,18 @@ class PoolsimPage(binary.CommandTest):
         self.assertNotIn("CONSOLE", done.stderr)
         return Marks(done.stdout).counts
 
-    def test_a_run_has_six_charts_with_their_marks(self):
+    def test_a_run_has_nine_charts_with_their_marks(self):
         (self.folder / "faulty.yaml").write_text(FAULTY)
         done = self.run_it("poolsim", "run", "faulty.yaml", "--plot", "run.html")
         self.assertEqual(done.code, DONE, done)
         seen = self.look("run.html")
-        self.assertEqual(seen["svg"], 6)
-        self.assertEqual(seen["path.line"], 4)  # Target, owned, the middle process, waits.
+        self.assertEqual(seen["svg"], 9)
+        # Target, owned, the middle process, the line for permits, waits, time in the reservoir.
+        self.assertEqual(seen["path.line"], 6)
         self.assertEqual(seen["path.band"], 1)
         self.assertEqual(seen["line.level"], 1)
-        self.assertEqual(seen["line.fault"], 4)
+        self.assertEqual(seen["line.fault"], 6)
+        self.assertGreater(seen["rect.cell-of-map"], 50)
         # The fill takes two seconds, the refill one; one loss, at one age.
         self.assertEqual(seen["rect.column"], 5)
 

@@ -27,6 +27,7 @@ struct SweepMap {
     std::string column_key;
     std::string row_key;  // Empty: a sweep along one axis.
     std::vector<SweepCell> cells;
+    bool more_is_worse = true;  // Else green is much.
 };
 
 [[nodiscard]] std::string page_of(const std::string& title, const std::vector<SweepMap>& maps);

@@ -19,6 +19,9 @@ namespace holdfast::sim {
 // A header, then a row per service and sample, in the columns of the scenario's profile.
 [[nodiscard]] std::string csv_of(const Scenario& scenario, const Result& result);
 
+// The same with a row per sample, and columns for each service: "history-1.size".
+[[nodiscard]] std::string wide_csv_of(const Scenario& scenario, const Result& result);
+
 // A test case per run, with its violations, as JUnit XML.
 [[nodiscard]] std::string junit_of(const Scenario& scenario, const std::vector<Outcome>& outcomes);
 

@@ -75,15 +75,24 @@ struct Permit {
     std::uint32_t service = 0;
 };
 
-// What the pool that ships went through. Waits, ages and spells are sorted.
+// How many connections were how old, at one moment.
+struct AgeRow {
+    Time at{};
+    std::vector<std::uint32_t> counts{};  // The first are younger than Observations::age_part.
+};
+
+// What the pool that ships went through. Waits, idles, ages and spells are sorted.
 struct Observations {
     std::vector<Time> opened{};             // When the cluster let each connection in.
     std::vector<std::uint32_t> closures{};  // In each second.
     std::vector<Time> waits{};              // Of everybody who was lent a connection.
     std::vector<Time> empties{};            // When those asked who were not served at once.
+    std::vector<Time> idles{};              // How long each lay ready before it was lent.
     std::vector<Time> ages{};               // Of connections that a process closed.
-    std::vector<Time> short_spells{};       // How long a process had fewer than its target.
-    std::vector<Time> filled{};             // By service, from its start; max(): never.
+    std::vector<AgeRow> age_rows{};         // Of those open, some sixty times.
+    Time age_part{};
+    std::vector<Time> short_spells{};  // How long a process had fewer than its target.
+    std::vector<Time> filled{};        // By service, from its start; max(): never.
     std::vector<Strike> struck{};
     std::int64_t rejected_rate = 0;  // By the cluster, as too many in a second,
     std::int64_t rejected_full = 0;  // or at a time.

@@ -63,6 +63,7 @@ struct Workload {
     int retries = 0;                                    // After a wait that ended in vain,
     Time retry_after = std::chrono::milliseconds{100};  // and so much later.
     int in_use_max = 0;
+    std::optional<Latency> held{};  // How long a connection is kept; else `hold` and its jitter.
     Time hold = std::chrono::milliseconds{10};
     Time hold_jitter{};
     Time every = std::chrono::milliseconds{200};
@@ -123,6 +124,7 @@ struct Fault {
     int batch = 1;
     double fraction = 0.3;
     bool include_lent = true;
+    Time over{};  // How long a change of scale takes.
     Which which = Which::oldest;
     double value = 0;
     std::string services{};  // A beginning of names; empty: all.
@@ -137,7 +139,10 @@ struct Cluster {
     Latency connect{.kind = Latency::Kind::lognormal,
                     .low = std::chrono::milliseconds{80},
                     .high = std::chrono::milliseconds{300}};
-    double failures = 0;  // The share of openings that fail on the way.
+    // The share of openings that fail,
+    double failures = 0;          // on the way,
+    double login_failures = 0;    // for who we are,
+    double session_failures = 0;  // or once they were let in.
 };
 
 enum class LimiterKind {
@@ -198,7 +203,8 @@ enum class AssertionKind {
     max_wasted_opens,           // At most `value` are closed without ever having been lent or aged.
     no_leak,                    // At the end the cluster holds what the processes think they hold.
     steady_open_rate,           // From `after` on, on average at most `value` a second.
-    converge_within,            // Each process has its target within `limit` of its start.
+    converge_within,            // Each process has its target within `limit` of its start,
+    stable_for,                 // and keeps it for `limit`.
     zero_empty,                 // Every request is served at once.
 };
 
