@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include <holdfast/base/error.hpp>
 #include <holdfast/dsql/source.hpp>
@@ -48,7 +49,7 @@ const std::string& required_database_url(const Context& context) {
     return url;
 }
 
-sql::DatabaseOptions database_options(const Context& context) {
+sql::DatabaseOptions database_options(const Context& context, Stay stay) {
     const Config& config = context.config;
     const std::int64_t alert = config.integer("monitoring.alert_threshold_conflicts_per_minute");
     sql::DatabaseOptions options;
@@ -64,11 +65,14 @@ sql::DatabaseOptions database_options(const Context& context) {
     options.logger = &context.logger;
     // Settings of a fleet that contradict each other are no concern of other databases.
     const bool dsql = database_url(context).starts_with("dsql:");
-    options.sources["dsql"] =
-        dsql::dsql_source({.application = options.application,
-                           .fleet = dsql ? dsql::fleet_config(config) : dsql::FleetConfig{},
-                           .metrics = &context.metrics,
-                           .logger = &context.logger});
+    dsql::FleetConfig fleet = dsql ? dsql::fleet_config(config) : dsql::FleetConfig{};
+    if (stay == Stay::brief) {
+        fleet = dsql::for_one_command(std::move(fleet));
+    }
+    options.sources["dsql"] = dsql::dsql_source({.application = options.application,
+                                                 .fleet = std::move(fleet),
+                                                 .metrics = &context.metrics,
+                                                 .logger = &context.logger});
     return options;
 }
 

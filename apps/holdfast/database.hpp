@@ -15,7 +15,11 @@ namespace holdfast::app {
 // The same for commands that cannot do without: invalid_argument, which says how to name one.
 [[nodiscard]] const std::string& required_database_url(const Context& context);
 
+// A command that ends soon opens connections as it needs them; a process that stays fills its pool.
+enum class Stay { brief, service };
+
 // Retry policy, alerts, metrics and logger, as configured.
-[[nodiscard]] sql::DatabaseOptions database_options(const Context& context);
+[[nodiscard]] sql::DatabaseOptions database_options(const Context& context,
+                                                    Stay stay = Stay::brief);
 
 }  // namespace holdfast::app

@@ -37,7 +37,7 @@ int demo_worker(const Context& context, const DemoWorkerRequest& request) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // Nobody is left to kill us if our parent is gone.
     role = request;
     shop::begin_work(request.number, &hold);
-    sql::Database db{required_database_url(context), database_options(context)};
+    sql::Database db{required_database_url(context), database_options(context, Stay::service)};
     flow::Store store{db};
     // Short leases: what a killed process held is free again after two seconds.
     flow::Runtime runtime{store,

@@ -5,12 +5,14 @@
 
 #include <holdfast/base/error.hpp>
 #include <holdfast/base/units.hpp>
+#include <holdfast/dsql/credentials.hpp>
 #include <holdfast/dsql/fleet.hpp>
 
 namespace holdfast::dsql {
 namespace {
 
 using std::chrono::hours;
+using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
@@ -64,9 +66,9 @@ void add_process_settings(Settings& all) {
          number("rate", "10", "DSQL_CONNECTION_RATE_LIMIT", "connections a second, alone"),
          number("burst", "100", "DSQL_CONNECTION_BURST_LIMIT", "connections at once, alone"),
          flag("stagger",
-              "false",
+              "true",
               "DSQL_STAGGERED_STARTUP",
-              "wait a random time before the first connection"),
+              "wait a random time before the first connection, unless the rate is shared"),
          time("stagger_max", "5s", "DSQL_STAGGERED_STARTUP_MAX_DELAY", "that time, at most"),
          number("fleet_size",
                 "10",
@@ -76,6 +78,60 @@ void add_process_settings(Settings& all) {
          word("dynamodb_endpoint",
               "DSQL_DYNAMODB_ENDPOINT",
               "http://host:port of an emulator, for tests")});
+}
+
+void add_pool_settings(Settings& all) {
+    append(all,
+           {flag("reservoir.enabled",
+                 "true",
+                 "DSQL_RESERVOIR_ENABLED",
+                 "keep connections open before anybody asks for them"),
+            number("reservoir.target_ready",
+                   "0",
+                   "DSQL_RESERVOIR_TARGET_READY",
+                   "so many; 0: as many as the pool may have"),
+            number("reservoir.low_watermark",
+                   "-1",
+                   "DSQL_RESERVOIR_LOW_WATERMARK",
+                   "so many are waited for at the start; -1: target_ready"),
+            time("reservoir.initial_fill_timeout",
+                 "30s",
+                 "DSQL_RESERVOIR_INITIAL_FILL_TIMEOUT",
+                 "how long they are waited for"),
+            time("reservoir.base_lifetime",
+                 "50m",
+                 "DSQL_RESERVOIR_BASE_LIFETIME",
+                 "how long a connection serves, at least"),
+            time("reservoir.lifetime_jitter",
+                 "5m",
+                 "DSQL_RESERVOIR_LIFETIME_JITTER",
+                 "and a random part of this"),
+            time("reservoir.guard_window",
+                 "45s",
+                 "DSQL_RESERVOIR_GUARD_WINDOW",
+                 "with less life left it is not lent"),
+            time("reservoir.prefetch_lead",
+                 "30s",
+                 "DSQL_RESERVOIR_PREFETCH_LEAD",
+                 "its replacement is opened so long before"),
+            number("reservoir.inflight_limit",
+                   "8",
+                   "DSQL_RESERVOIR_INFLIGHT_LIMIT",
+                   "openings under way at a time"),
+            time("pool.keeper_tick",
+                 "1s",
+                 "DSQL_POOL_KEEPER_TICK_INTERVAL",
+                 "how often idle connections are looked at"),
+            number("pool.keeper_max",
+                   "0",
+                   "DSQL_POOL_KEEPER_MAX_CONNS_PER_TICK",
+                   "lowers reservoir.inflight_limit; 0: does not"),
+            time("pool.warmup_stagger",
+                 "0s",
+                 "DSQL_POOL_WARMUP_STAGGER_DURATION",
+                 "understood, but without effect: lives are spread, not openings"),
+            time("connect_timeout", "10s", "DSQL_CONNECT_TIMEOUT", "TCP, TLS and login"),
+            time("open_timeout", "30s", "DSQL_OPEN_TIMEOUT", "an opening with all its stages")});
 }
 
 void add_rate_settings(Settings& all) {
@@ -160,6 +216,77 @@ nanoseconds longer_than_zero(const Config& config, const char* key) {
     return value;
 }
 
+// A cluster ends a connection after an hour; with less than this left we have ended it ourselves.
+constexpr minutes age_max{60};
+constexpr minutes age_margin{5};
+
+void read_lives(const Config& config, ReservoirConfig& reservoir) {
+    reservoir.life = longer_than_zero(config, "dsql.reservoir.base_lifetime");
+    reservoir.life_jitter = config.duration("dsql.reservoir.lifetime_jitter");
+    reservoir.guard = config.duration("dsql.reservoir.guard_window");
+    reservoir.lead = config.duration("dsql.reservoir.prefetch_lead");
+    require(
+        reservoir.life <= age_max && reservoir.life_jitter <= age_max &&
+            reservoir.life + reservoir.life_jitter + age_margin <= age_max,
+        fmt::format("dsql.reservoir.base_lifetime ({}) and lifetime_jitter ({}) must leave five "
+                    "minutes of the hour after which the cluster ends a connection",
+                    format_duration(reservoir.life),
+                    format_duration(reservoir.life_jitter)));
+    require(
+        reservoir.guard <= reservoir.life / 2,
+        fmt::format("dsql.reservoir.guard_window ({}) must be at most half of base_lifetime ({})",
+                    format_duration(reservoir.guard),
+                    format_duration(reservoir.life)));
+    require(reservoir.lead < reservoir.life - reservoir.guard,
+            fmt::format("dsql.reservoir.prefetch_lead ({}) must be shorter than base_lifetime "
+                        "without guard_window ({})",
+                        format_duration(reservoir.lead),
+                        format_duration(reservoir.life - reservoir.guard)));
+}
+
+void read_reservoir(const Config& config, FleetConfig& fleet) {
+    constexpr int low_is_target = -1;
+    constexpr int opening_most = 64;
+    ReservoirConfig& reservoir = fleet.reservoir;
+    reservoir.enabled = config.boolean("dsql.reservoir.enabled");
+    reservoir.ready = static_cast<int>(config.integer("dsql.reservoir.target_ready"));
+    const auto low = static_cast<int>(config.integer("dsql.reservoir.low_watermark"));
+    require(reservoir.ready >= 0,
+            fmt::format("dsql.reservoir.target_ready is {}; give 0 or more", reservoir.ready));
+    require(low >= low_is_target,
+            fmt::format("dsql.reservoir.low_watermark is {}; give 0 or more", low));
+    require(reservoir.ready == 0 || low <= reservoir.ready,
+            fmt::format("dsql.reservoir.low_watermark ({}) is more than target_ready ({})",
+                        low,
+                        reservoir.ready));
+    if (low != low_is_target) {
+        reservoir.warm = low;
+    }
+    reservoir.warm_up_max = config.duration("dsql.reservoir.initial_fill_timeout");
+    read_lives(config, reservoir);
+
+    const std::int64_t in_flight = config.integer("dsql.reservoir.inflight_limit");
+    require(in_flight >= 1 && in_flight <= opening_most,
+            fmt::format("dsql.reservoir.inflight_limit is {}; give 1 to 64", in_flight));
+    const std::int64_t keeper = config.integer("dsql.pool.keeper_max");
+    require(keeper >= 0, fmt::format("dsql.pool.keeper_max is {}; give 0 or more", keeper));
+    fleet.opening_max = static_cast<int>(keeper == 0 ? in_flight : std::min(in_flight, keeper));
+    reservoir.look_every = config.duration("dsql.pool.keeper_tick");
+    require(reservoir.look_every >= milliseconds{50},
+            "dsql.pool.keeper_tick is less than 50 ms; give more");
+}
+
+void read_timeouts(const Config& config, FleetConfig& fleet) {
+    const nanoseconds connect = config.duration("dsql.connect_timeout");
+    fleet.open_timeout = config.duration("dsql.open_timeout");
+    require(
+        connect >= seconds{1} && connect <= fleet.open_timeout,
+        fmt::format("dsql.connect_timeout ({}) must be from one second to dsql.open_timeout ({})",
+                    format_duration(connect),
+                    format_duration(fleet.open_timeout)));
+    fleet.connect_timeout = std::chrono::ceil<seconds>(connect);
+}
+
 void read_rate(const Config& config, FleetConfig& fleet) {
     const std::string& algorithm = config.text("dsql.limiter.algorithm");
     const bool bucket = config.boolean("dsql.bucket.enabled") || algorithm == "bucket";
@@ -218,11 +345,39 @@ void read_leases(const Config& config, FleetConfig& fleet) {
     check(fleet.blocks);
 }
 
+// The names that dashboards of DSQL know.
+pool::MeterNames meter_names(const std::string& service) {
+    return {.opening = "dsql_pool_opening",
+            .ready = "dsql_reservoir_size",
+            .in_use = "dsql_pool_in_use",
+            .retiring = "dsql_pool_retiring",
+            .waiting = "dsql_pool_waiters",
+            .target = "dsql_pool_max_open",
+            .wanted = "dsql_reservoir_target",
+            .open = "dsql_pool_open",
+            .idle = "dsql_pool_idle",
+            .inflight = "dsql_refiller_inflight",
+            .oldest_age_seconds = "dsql_pool_oldest_age_seconds",
+            .warm_up_seconds = "dsql_pool_warmup_seconds",
+            .lent = "dsql_reservoir_checkouts_total",
+            .empty = "dsql_reservoir_empty_total",
+            .opened = "dsql_reservoir_refills_total",
+            .open_failures = "dsql_reservoir_refill_failures_total",
+            .failure_label = "reason",
+            .closed = "dsql_reservoir_discards_total",
+            .wait_seconds = "dsql_pool_wait_seconds",
+            .open_seconds = "dsql_pool_open_seconds",
+            .age_seconds = "dsql_pool_connection_age_seconds",
+            .pool_label = "pool",
+            .service = service};
+}
+
 }  // namespace
 
 Settings fleet_settings() {
     Settings all;
     add_process_settings(all);
+    add_pool_settings(all);
     add_rate_settings(all);
     add_lease_settings(all);
     return all;
@@ -246,8 +401,54 @@ FleetConfig fleet_config(const Config& config) {
     fleet.region = config.text("dsql.region");
     fleet.dynamodb_endpoint = config.text("dsql.dynamodb_endpoint");
     fleet.service = config.text("dsql.service");
+    read_reservoir(config, fleet);
+    read_timeouts(config, fleet);
     read_rate(config, fleet);
     read_leases(config, fleet);
+    return fleet;
+}
+
+pool::Config pool_config(const FleetConfig& fleet, int target) {
+    const ReservoirConfig& reservoir = fleet.reservoir;
+    pool::Config config;
+    config.target = target;
+    config.fail_fast = pool::FailFast::always;
+    if (reservoir.enabled) {
+        require(reservoir.ready <= target,
+                fmt::format("dsql.reservoir.target_ready ({}) is more than the pool may have ({}); "
+                            "make the pool larger with ?pool={}",
+                            reservoir.ready,
+                            target,
+                            reservoir.ready));
+        config = pool::reservoir(target);
+        config.min_ready = reservoir.ready == 0 ? target : reservoir.ready;
+        config.warm = reservoir.warm.value_or(config.min_ready);
+        require(config.warm <= config.min_ready,
+                fmt::format("dsql.reservoir.low_watermark ({}) is more than are kept ready ({})",
+                            config.warm,
+                            config.min_ready));
+        config.warm_up_max = reservoir.warm_up_max;
+        config.lead = reservoir.lead;
+        config.look_every = reservoir.look_every;
+    }
+    config.life = reservoir.life;
+    config.life_jitter = reservoir.life_jitter;
+    config.guard = reservoir.guard;
+    config.meters = meter_names(service_name(fleet));
+    config.limits = fleet.pool_limits;
+    config.limits.opening_max = fleet.opening_max;
+    config.limits.open_timeout = fleet.open_timeout;
+    return config;
+}
+
+std::string service_name(const FleetConfig& fleet) {
+    return fleet.service.empty() ? process_variable("SERVICES").value_or("holdfast")
+                                 : fleet.service;
+}
+
+FleetConfig for_one_command(FleetConfig fleet) {
+    fleet.reservoir.enabled = false;
+    fleet.stagger_max = nanoseconds{0};
     return fleet;
 }
 

@@ -126,10 +126,62 @@ TEST_F(FleetConfigStory, ContradictionsAreRefusedWithTheReason) {
         {{{"DSQL_SLOT_BLOCK_RENEW_INTERVAL", "0s"}}, "longer than zero"},
         {{{"DSQL_FLEET_SIZE_HINT", "0"}}, "dsql.fleet_size is 0"},
         {{{"DSQL_STAGGERED_STARTUP_MAX_DELAY", "11m"}}, "ten minutes"},
-        {{{"DSQL_TOKEN_DURATION", "10s"}}, "15 seconds to 7 days"}};
+        {{{"DSQL_TOKEN_DURATION", "10s"}}, "15 seconds to 7 days"},
+        {{{"DSQL_RESERVOIR_TARGET_READY", "-1"}}, "target_ready is -1"},
+        {{{"DSQL_RESERVOIR_TARGET_READY", "5"}, {"DSQL_RESERVOIR_LOW_WATERMARK", "6"}},
+         "low_watermark (6) is more than target_ready (5)"},
+        {{{"DSQL_RESERVOIR_LOW_WATERMARK", "-2"}}, "low_watermark is -2"},
+        {{{"DSQL_RESERVOIR_BASE_LIFETIME", "55m"}}, "leave five minutes of the hour"},
+        {{{"DSQL_RESERVOIR_BASE_LIFETIME", "0s"}}, "longer than zero"},
+        {{{"DSQL_RESERVOIR_LIFETIME_JITTER", "300h"}}, "leave five minutes of the hour"},
+        {{{"DSQL_RESERVOIR_GUARD_WINDOW", "26m"}}, "half of base_lifetime"},
+        {{{"DSQL_RESERVOIR_PREFETCH_LEAD", "50m"}}, "prefetch_lead (50m)"},
+        {{{"DSQL_RESERVOIR_INFLIGHT_LIMIT", "0"}}, "inflight_limit is 0"},
+        {{{"DSQL_RESERVOIR_INFLIGHT_LIMIT", "65"}}, "inflight_limit is 65"},
+        {{{"DSQL_POOL_KEEPER_TICK_INTERVAL", "0s"}}, "less than 50 ms"},
+        {{{"DSQL_POOL_KEEPER_MAX_CONNS_PER_TICK", "-3"}}, "keeper_max is -3"},
+        {{{"DSQL_CONNECT_TIMEOUT", "10ms"}}, "from one second"},
+        {{{"DSQL_OPEN_TIMEOUT", "5s"}}, "dsql.connect_timeout (10s)"}};
     for (const auto& [variables, reason] : broken) {
         environment = variables;
         EXPECT_NE(refusal().find(reason), std::string::npos) << reason << " / " << refusal();
+    }
+}
+
+TEST_F(FleetConfigStory, APoolIsKeptFullUnlessItIsToldOtherwise) {
+    const pool::Config full = pool_config(read(), 50);
+    EXPECT_EQ(full.min_ready, 50);
+    EXPECT_EQ(full.warm, 50);
+    EXPECT_EQ(full.warm_up_max, 30s);
+    EXPECT_EQ(full.overshoot, 1);
+    EXPECT_EQ(full.life, 50min);
+    EXPECT_EQ(full.life_jitter, 5min);
+    EXPECT_EQ(full.guard, 45s);
+    EXPECT_EQ(full.lead, 30s);
+    EXPECT_EQ(full.look_every, 1s);
+    EXPECT_EQ(full.limits.opening_max, 8);
+    EXPECT_EQ(full.limits.open_timeout, 30s);
+
+    environment = {{"DSQL_RESERVOIR_TARGET_READY", "20"},
+                   {"DSQL_RESERVOIR_LOW_WATERMARK", "0"},
+                   {"DSQL_RESERVOIR_BASE_LIFETIME", "11m"},
+                   {"DSQL_RESERVOIR_LIFETIME_JITTER", "2m"},
+                   {"DSQL_POOL_KEEPER_MAX_CONNS_PER_TICK", "3"},
+                   {"DSQL_OPEN_TIMEOUT", "20s"}};
+    const pool::Config less = pool_config(read(), 50);
+    EXPECT_EQ(less.min_ready, 20);
+    EXPECT_EQ(less.warm, 0);
+    EXPECT_EQ(less.life, 11min);
+    EXPECT_EQ(less.limits.opening_max, 3);
+    EXPECT_EQ(less.limits.open_timeout, 20s);
+    EXPECT_EQ(code_of([&] { (void)pool_config(read(), 10); }), Code::invalid_argument)
+        << "20 of 10 cannot be ready";
+
+    environment["DSQL_RESERVOIR_ENABLED"] = "false";
+    for (const FleetConfig& fleet : {read(), for_one_command(FleetConfig{})}) {
+        const pool::Config needed = pool_config(fleet, 10);
+        EXPECT_EQ(needed.min_ready, 0);
+        EXPECT_EQ(needed.warm, 0);
     }
 }
 
@@ -152,8 +204,10 @@ TEST_F(FleetConfigStory, TheFirstConnectionWaitsForARandomTimeIfToldTo) {
     HOLDFAST_CHECK("connections stagger.off");
     HOLDFAST_CHECK("connections stagger.max");
     Random random(1);
+    environment["DSQL_STAGGERED_STARTUP"] = "false";
     EXPECT_EQ(startup_delay(read(), random), 0s);
-    environment["DSQL_STAGGERED_STARTUP"] = "true";
+    environment.erase("DSQL_STAGGERED_STARTUP");
+    EXPECT_EQ(startup_delay(for_one_command(read()), random), 0s) << "nobody waits for a command";
     std::set<std::chrono::nanoseconds> delays;
     for (int i = 0; i < 10; ++i) {
         const auto delay = startup_delay(read(), random);

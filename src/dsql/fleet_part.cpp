@@ -1,21 +1,16 @@
 #include "fleet_part.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <holdfast/base/error.hpp>
+#include <holdfast/pool/pool.hpp>
 
 namespace holdfast::dsql {
 namespace {
 
 // Fetching a block of slots takes one round trip, if there is a free one.
 constexpr std::chrono::seconds slot_patience{5};
-
-std::string service_of(const FleetConfig& config) {
-    if (!config.service.empty()) {
-        return config.service;
-    }
-    return process_variable("SERVICES").value_or("holdfast");
-}
 
 LimiterOptions limiter_options(const FleetConfig& config,
                                std::shared_ptr<PermitStore> store,
@@ -48,10 +43,17 @@ std::shared_ptr<DynamoClient> client_if_needed(const FleetConfig& config,
 }
 
 // A fleet with a limiter in common need not spread its starts besides.
-Steady begin_of(const FleetConfig& config) {
-    const bool alone = config.rate_table.empty();
+Steady begin_of(const FleetConfig& config, Logger* logger) {
     const auto now = std::chrono::steady_clock::now();
-    return alone ? now + startup_delay(config, thread_random()) : now;
+    if (!config.rate_table.empty() || config.stagger_max == std::chrono::nanoseconds{0}) {
+        return now;
+    }
+    const auto delay = startup_delay(config, thread_random());
+    if (logger != nullptr) {
+        logger->info("startup.stagger",
+                     {{"delay_seconds", std::chrono::duration<double>(delay).count()}});
+    }
+    return now + delay;
 }
 
 }  // namespace
@@ -71,13 +73,13 @@ FleetPart::FleetPart(const FleetConfig& config,
                      std::shared_ptr<CredentialProvider> credentials,
                      Metrics* metrics,
                      Logger* logger)
-    : begin_(begin_of(config)), limiter_([&] {
+    : begin_(begin_of(config, logger)), limiter_([&] {
           const auto client = client_if_needed(config, region, std::move(credentials));
           if (!config.lease_table.empty()) {
               slots_.emplace(SlotKeeperOptions{.client = client,
                                                .table = config.lease_table,
                                                .endpoint = endpoint,
-                                               .member = this_process(service_of(config)),
+                                               .member = this_process(service_name(config)),
                                                .blocks = config.blocks,
                                                .limits = config.limits,
                                                .metrics = metrics,
@@ -90,6 +92,11 @@ std::optional<pool::SlotId> FleetPart::admit(Deadline deadline, const std::stop_
     if (!system_clock().sleep_until(std::min(begin_, deadline.when()), stop)) {
         throw Error(Code::cancelled, Outcome::not_applied, "waiting to begin was cancelled");
     }
+    if (delay() > std::chrono::nanoseconds{0}) {
+        throw pool::OpenError(pool::FailureClass::rate_limited,
+                              Code::unavailable,
+                              "the start of this process is put off; set dsql.stagger_max to less");
+    }
     std::optional<pool::SlotId> slot;
     if (slots_) {
         slot = slots_->acquire(deadline.earlier(Deadline::after(slot_patience)), stop);
@@ -101,6 +108,11 @@ std::optional<pool::SlotId> FleetPart::admit(Deadline deadline, const std::stop_
         throw;
     }
     return slot;
+}
+
+std::chrono::nanoseconds FleetPart::delay() const {
+    return std::max<std::chrono::nanoseconds>(begin_ - std::chrono::steady_clock::now(),
+                                              std::chrono::nanoseconds{0});
 }
 
 void FleetPart::gone(std::optional<pool::SlotId> slot) {

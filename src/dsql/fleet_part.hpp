@@ -1,6 +1,7 @@
 // What the databases of one process at one endpoint share: a limiter, and slots for connections.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -28,6 +29,8 @@ public:
     // The right to open one connection: first a slot, which can be given back for nothing, then a
     // permit, which perishes. Throws pool::OpenError, or cancelled.
     [[nodiscard]] std::optional<pool::SlotId> admit(Deadline deadline, const std::stop_token& stop);
+    // How long it is until the first one may be opened.
+    [[nodiscard]] std::chrono::nanoseconds delay() const;
     // The connection is closed, or did not come about.
     void gone(std::optional<pool::SlotId> slot);
     // The server has refused it for coming too soon.

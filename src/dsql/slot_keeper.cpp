@@ -263,7 +263,7 @@ void SlotKeeper::report(const pool::SlotAction& action) {
 
 // Each holder is told its share of what must go, by what it wants.
 void SlotKeeper::shed(std::unique_lock<std::mutex>& lock) {
-    if (blocks_.excess(steady_clock::now()) == 0) {
+    if (blocks_.excess(steady_clock::now()) == 0 && !shed_told_) {
         return;
     }
     lock.unlock();
@@ -271,15 +271,14 @@ void SlotKeeper::shed(std::unique_lock<std::mutex>& lock) {
     std::vector<std::pair<Shed, int>> told;
     lock.lock();
     const int excess = blocks_.excess(steady_clock::now());
+    shed_told_ = excess > 0;
     int all = 0;
     for (const auto& [id, holder] : holders_) {
         all += holder.target;
     }
+    told.reserve(holders_.size());
     for (const auto& [id, holder] : holders_) {
-        const int part = (excess * holder.target + all - 1) / std::max(all, 1);
-        if (part > 0) {
-            told.emplace_back(holder.shed, part);
-        }
+        told.emplace_back(holder.shed, (excess * holder.target + all - 1) / std::max(all, 1));
     }
     lock.unlock();
     for (const auto& [shed_some, part] : told) {

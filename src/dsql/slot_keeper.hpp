@@ -38,7 +38,7 @@ struct SlotKeeperOptions {
 // Safe to share between threads.
 class SlotKeeper {
 public:
-    // So many connections must go.
+    // So many connections must go; 0: no more than have gone.
     using Shed = std::function<void(int excess)>;
     enum class HolderId : std::uint64_t {};
 
@@ -98,6 +98,7 @@ private:
     std::uint64_t births_ = 0;
     bool poked_ = false;
     bool wants_changed_ = false;
+    bool shed_told_ = false;  // Those who hold connections know of an excess.
     bool stopped_ = false;
     std::mutex shedding_;  // Held while holders are told; before mutex_.
     std::jthread thread_;  // Last: it uses all of the above.

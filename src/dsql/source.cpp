@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "fleet_part.hpp"
@@ -24,7 +25,7 @@ constexpr std::string_view form = "write dsql://USER@ENDPOINT/DATABASE";
 // What the URL may pass on to libpq. Everything else would be refused by the service, or is ours.
 constexpr std::array passed_on{
     "hostaddr", "port", "sslrootcert", "sslmode", "connect_timeout", "application_name"};
-constexpr std::array ours{"region", "profile", "pool"};
+constexpr std::array ours{"region", "profile", "pool", "reservoir"};
 
 template <class Names>
 bool among(const Names& names, std::string_view name) {
@@ -96,17 +97,17 @@ void check_mode(const std::string& mode) {
 // Signs in with a fresh token for each connection, when the fleet allows one.
 class Source final : public sql::ConnectionSource {
 public:
-    Source(Target target, std::shared_ptr<TokenCache> tokens, std::shared_ptr<FleetPart> fleet)
-        : target_(std::move(target)), tokens_(std::move(tokens)), fleet_(std::move(fleet)) {
-        if (SlotKeeper* const slots = fleet_->slots()) {
-            holder_ = slots->join(target_.connections, [](int) {});
-        }
+    Source(Target target,
+           FleetConfig config,
+           std::shared_ptr<TokenCache> tokens,
+           std::shared_ptr<FleetPart> fleet)
+        : target_(std::move(target)),
+          config_(std::move(config)),
+          tokens_(std::move(tokens)),
+          fleet_(std::move(fleet)) {
+        Source::attach(target_.connections, [](int) {});
     }
-    ~Source() override {
-        if (SlotKeeper* const slots = fleet_->slots(); slots != nullptr && holder_) {
-            slots->leave(*holder_);
-        }
-    }
+    ~Source() override { Source::detach(); }
     Source(const Source&) = delete;
     Source& operator=(const Source&) = delete;
 
@@ -162,8 +163,28 @@ public:
         fleet_->gone(slot);
     }
 
+    [[nodiscard]] pool::Config pool_config(int target) const override {
+        pool::Config config = dsql::pool_config(config_, target);
+        config.warm_up_max += fleet_->delay();  // Nothing is opened before that.
+        return config;
+    }
+
+    void attach(int target, std::function<void(int)> shed) override {
+        detach();
+        if (SlotKeeper* const slots = fleet_->slots()) {
+            holder_ = slots->join(target, std::move(shed));
+        }
+    }
+
+    void detach() noexcept override {
+        if (const auto holder = std::exchange(holder_, std::nullopt)) {
+            fleet_->slots()->leave(*holder);
+        }
+    }
+
 private:
     const Target target_;
+    const FleetConfig config_;
     const std::shared_ptr<TokenCache> tokens_;
     const std::shared_ptr<FleetPart> fleet_;
     std::optional<SlotKeeper::HolderId> holder_;
@@ -275,10 +296,16 @@ Target parse_target(const sql::Url& url, const std::string& application) {
 sql::SourceFactory dsql_source(SourceOptions options) {
     return [caches = std::make_shared<Caches>(std::move(options))](const sql::Url& url) {
         Target target = parse_target(url, caches->options().application);
-        target.key.life = caches->options().fleet.token_life;
+        FleetConfig config = caches->options().fleet;
+        target.key.life = config.token_life;
+        if (!url.options.contains("connect_timeout")) {
+            target.params["connect_timeout"] = fmt::to_string(config.connect_timeout.count());
+        }
+        config.reservoir.enabled = sql::reservoir_option(url).value_or(config.reservoir.enabled);
         auto tokens = caches->of(target);
         auto fleet = caches->fleet_of(target);
-        return std::make_unique<Source>(std::move(target), std::move(tokens), std::move(fleet));
+        return std::make_unique<Source>(
+            std::move(target), std::move(config), std::move(tokens), std::move(fleet));
     };
 }
 

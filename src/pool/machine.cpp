@@ -1,6 +1,7 @@
 #include <holdfast/pool/machine.hpp>
 
 #include <algorithm>
+#include <utility>
 
 #include <holdfast/base/assert.hpp>
 
@@ -33,6 +34,11 @@ struct Machine::Younger {
     }
 };
 
+bool Machine::is_open(const Slot& slot) noexcept {
+    return slot.state == State::ready || slot.state == State::looked_at ||
+           slot.state == State::in_use;
+}
+
 std::string_view to_string(Reason reason) noexcept {
     switch (reason) {
         case Reason::expired:
@@ -47,6 +53,8 @@ std::string_view to_string(Reason reason) noexcept {
             return "surplus";
         case Reason::shutdown:
             return "shutdown";
+        case Reason::slot_lost:
+            return "slot_lost";
     }
     return "bad";
 }
@@ -59,6 +67,7 @@ Machine::Machine(const Config& config, std::uint64_t seed) : config_(config), ra
 
 void Machine::step(Steady now, const Event& event, Actions& out) {
     std::visit([&](const auto& what) { on(now, what, out); }, event);
+    retire_replaced(out);
     refill(now, out);
     check_beliefs();
 }
@@ -92,12 +101,17 @@ void Machine::on(Steady /*now*/, const Cancel& cancel, Actions& /*out*/) {
 }
 
 void Machine::on(Steady now, const GiveBack& back, Actions& out) {
-    const auto slot = checked(back.connection, State::in_use);
-    if (!back.bad) {
-        return offer(now, slot, out);
+    const auto slot = checked_loan(back.connection);
+    const bool shed = shed_left_ > 0;
+    shed_left_ -= shed ? 1 : 0;
+    if (back.bad) {
+        note_loss(now);
+        return retire(slot, *back.bad, out);
     }
-    note_loss(now);
-    retire(slot, *back.bad, out);
+    if (shed) {
+        return retire(slot, Reason::slot_lost, out);
+    }
+    offer(now, slot, out);
 }
 
 void Machine::on(Steady now, const Opened& opened, Actions& out) {
@@ -108,6 +122,10 @@ void Machine::on(Steady now, const Opened& opened, Actions& out) {
     // With exactly `guard` left it is usable; with nothing left it is not.
     const nanoseconds unusable_at_end = std::max(config_.guard - nanoseconds{1}, nanoseconds{0});
     slot.unusable_from = now + draw_life() - unusable_at_end;
+    opened_once_ = true;
+    if (!stopped_) {
+        wake_by(ageing_from(slot));
+    }
     offer(now, number, out);
 }
 
@@ -130,6 +148,7 @@ void Machine::on(Steady now, const Tick& /*tick*/, Actions& out) {
     }
     refuse_overdue(now, out);
     retire_overdue(now, out);
+    note_ageing(now);
     plan_wake();
 }
 
@@ -150,6 +169,34 @@ void Machine::on(Steady now, const Resize& resize, Actions& out) {
     plan_wake();
 }
 
+void Machine::on(Steady /*now*/, const Shed& shed, Actions& out) {
+    if (stopped_) {
+        return;
+    }
+    shed_left_ = std::max(shed.connections - count(State::retiring), 0);
+    while (shed_left_ > 0 && !ready_.empty()) {
+        --shed_left_;
+        retire(pop_oldest(), Reason::slot_lost, out);
+    }
+    shed_left_ = std::min(shed_left_, count(State::in_use) + count(State::looked_at));
+}
+
+void Machine::on(Steady now, const Look& look, Actions& out) {
+    int left = look.most;
+    std::erase_if(ready_, [&](std::uint32_t slot) {
+        if (left == 0 || slots_[slot].seen >= look.before) {
+            return false;
+        }
+        --left;
+        move(slot, State::looked_at);
+        out.push_back(Lend{.waiter = look.looker,
+                           .connection = id_of(slot),
+                           .idle = now - slots_[slot].ready_since});
+        return true;
+    });
+    std::make_heap(ready_.begin(), ready_.end(), Younger{slots_});
+}
+
 void Machine::on(Steady /*now*/, const Stop& /*stop*/, Actions& out) {
     stopped_ = true;
     refuse_all(Refusal::shutdown, out);
@@ -166,6 +213,12 @@ std::uint32_t Machine::checked(ConnectionId connection, State expected) const {
     HOLDFAST_ASSERT(slots_[connection.slot].birth == connection.birth);
     HOLDFAST_ASSERT(slots_[connection.slot].state == expected);
     return connection.slot;
+}
+
+std::uint32_t Machine::checked_loan(ConnectionId connection) const {
+    const auto slot = connection.slot;
+    const bool looked_at = slot < slots_.size() && slots_[slot].state == State::looked_at;
+    return checked(connection, looked_at ? State::looked_at : State::in_use);
 }
 
 ConnectionId Machine::id_of(std::uint32_t slot) const noexcept {
@@ -185,14 +238,17 @@ void Machine::release(std::uint32_t slot) {
 
 // Gives a connection that has just become free to the first who waits, or keeps it.
 void Machine::offer(Steady now, std::uint32_t slot, Actions& out) {
-    slots_[slot].ready_since = now;
+    slots_[slot].seen = now;
+    if (slots_[slot].state != State::looked_at) {
+        slots_[slot].ready_since = now;
+    }
     if (stopped_) {
         return retire(slot, Reason::shutdown, out);
     }
     if (now >= slots_[slot].unusable_from) {
         return retire(slot, Reason::expired, out);
     }
-    if (live() > config_.target) {
+    if (live() - ageing_ > config_.target) {
         return retire(slot, Reason::surplus, out);
     }
     if (const auto waiter = next_waiter(now, out)) {
@@ -212,6 +268,7 @@ void Machine::lend(Steady now, WaiterId waiter, std::uint32_t slot, Actions& out
 }
 
 void Machine::retire(std::uint32_t slot, Reason reason, Actions& out) {
+    ageing_ -= std::exchange(slots_[slot].ageing, false) ? 1 : 0;
     move(slot, State::retiring);
     out.push_back(Close{.connection = id_of(slot), .reason = reason});
 }
@@ -244,6 +301,35 @@ void Machine::retire_overdue(Steady now, Actions& out) {
         return true;
     });
     std::make_heap(ready_.begin(), ready_.end(), Younger{slots_});
+}
+
+void Machine::note_ageing(Steady now) noexcept {
+    if (config_.lead == nanoseconds{0}) {
+        return;
+    }
+    for (Slot& slot : slots_) {
+        if (is_open(slot) && !slot.ageing && now >= ageing_from(slot)) {
+            slot.ageing = true;
+            ++ageing_;
+        }
+    }
+}
+
+// Those whose replacement is there, or which nobody wants replaced.
+void Machine::retire_replaced(Actions& out) {
+    if (ageing_ == 0) {
+        return;
+    }
+    const auto retired = std::erase_if(ready_, [&](std::uint32_t slot) {
+        if (!slots_[slot].ageing || live() - count(State::opening) <= wanted()) {
+            return false;
+        }
+        retire(slot, Reason::expired, out);
+        return true;
+    });
+    if (retired > 0) {
+        std::make_heap(ready_.begin(), ready_.end(), Younger{slots_});
+    }
 }
 
 // --- Waiters ---
@@ -290,20 +376,25 @@ void Machine::refuse_overdue(Steady now, Actions& out) {
 }
 
 bool Machine::unreachable() const noexcept {
-    return config_.fail_fast && live() == 0 && last_failure_ != FailureClass::full &&
+    const bool fast = config_.fail_fast == FailFast::always ||
+                      (config_.fail_fast == FailFast::at_first && !opened_once_);
+    return fast && live() == 0 && last_failure_ != FailureClass::full &&
            last_failure_ != FailureClass::rate_limited;
 }
 
 // --- Openings ---
 
 // The one formula: as many as are used and waited for, at least min_ready, at most target.
+int Machine::wanted() const noexcept {
+    return std::min(config_.target, std::max(config_.min_ready, count(State::in_use) + waiting()));
+}
+
+// What is ageing does not count as there: its replacement comes first.
 void Machine::refill(Steady now, Actions& out) {
     if (stopped_) {
         return;
     }
-    const int wanted =
-        std::min(config_.target, std::max(config_.min_ready, count(State::in_use) + waiting()));
-    const int need = wanted - live();
+    const int need = wanted() - (live() - ageing_);
     if (need <= 0) {
         return;
     }
@@ -367,6 +458,13 @@ void Machine::plan_wake() noexcept {
     for (const auto slot : ready_) {
         wake_for(slots_[slot]);
     }
+    if (config_.lead > nanoseconds{0}) {
+        for (const Slot& slot : slots_) {
+            if (is_open(slot) && !slot.ageing) {
+                wake_by(ageing_from(slot));
+            }
+        }
+    }
     for (const auto& line : waiting_) {
         for (const Waiter& waiter : line) {
             wake_by(waiter.deadline);
@@ -383,8 +481,12 @@ void Machine::wake_for(const Slot& slot) noexcept {
 }
 
 Steady Machine::idle_until(const Slot& slot) const noexcept {
-    const bool spare = live() > std::min(config_.min_ready, config_.target);
+    const bool spare = live() - ageing_ > std::min(config_.min_ready, config_.target);
     return spare ? slot.ready_since + config_.idle_max : Steady::max();
+}
+
+Steady Machine::ageing_from(const Slot& slot) const noexcept {
+    return config_.lead == nanoseconds{0} ? Steady::max() : slot.unusable_from - config_.lead;
 }
 
 nanoseconds Machine::draw_life() noexcept {
@@ -430,7 +532,8 @@ int Machine::count(State state) const noexcept {
 }
 
 int Machine::live() const noexcept {
-    return count(State::opening) + count(State::ready) + count(State::in_use);
+    return count(State::opening) + count(State::ready) + count(State::looked_at) +
+           count(State::in_use);
 }
 
 int Machine::total() const noexcept {
@@ -447,7 +550,7 @@ int Machine::bound() const noexcept {
 
 Counts Machine::counts() const noexcept {
     return {.opening = count(State::opening),
-            .ready = count(State::ready),
+            .ready = count(State::ready) + count(State::looked_at),
             .in_use = count(State::in_use),
             .retiring = count(State::retiring),
             .waiting = waiting(),
@@ -458,8 +561,7 @@ Counts Machine::counts() const noexcept {
 std::optional<Steady> Machine::oldest() const noexcept {
     std::optional<Steady> first;
     for (const Slot& slot : slots_) {
-        const bool open = slot.state == State::ready || slot.state == State::in_use;
-        if (open && (!first || slot.opened < *first)) {
+        if (is_open(slot) && (!first || slot.opened < *first)) {
             first = slot.opened;
         }
     }

@@ -51,6 +51,10 @@ public:
                 return pass_time(std::chrono::milliseconds{move.pick % 2000});
             case 14:
                 return pass_time(std::chrono::seconds{move.pick % 300});
+            case 15:
+                return look(move.pick);
+            case 16:
+                return shed(move.pick);
             default:
                 return resize(move.pick);
         }
@@ -141,6 +145,40 @@ private:
         RC_ASSERT(machine_.next_wake() > now_);
     }
 
+    // Each is given back before anything else happens, but for some that turn out to be dead.
+    void look(unsigned pick) {
+        step(Look{.looker = looker, .before = now_, .most = static_cast<int>(pick % 4)});
+        RC_ASSERT(looked_at_.size() <= pick % 4);
+        while (const auto id = take(looked_at_, 0)) {
+            loose_ = *id;
+            const bool dead = (pick + id->slot) % 3 == 0;
+            step(GiveBack{.connection = *id,
+                          .bad = dead ? std::optional(Reason::dead) : std::nullopt});
+            settle_loose();
+        }
+    }
+
+    // As many go as must, and none that is needed elsewhere: idle ones at once.
+    void shed(unsigned pick) {
+        const int excess = static_cast<int>(pick % 4);
+        const int idle = static_cast<int>(ready_.size());
+        const int closing = static_cast<int>(retiring_.size());
+        step(Shed{excess});
+        const int gone = idle - static_cast<int>(ready_.size());
+        RC_ASSERT(gone == std::clamp(excess - closing, 0, idle));
+    }
+
+    // So many may be on their way out, as their age says; the machine may not have noticed yet.
+    [[nodiscard]] int ageing() const {
+        int count = 0;
+        for (const auto* some : {&ready_, &in_use_}) {
+            for (const ConnectionId id : *some) {
+                count += now_ - born_.at(id) >= shortest_ - config_.guard - config_.lead ? 1 : 0;
+            }
+        }
+        return count + (loose_ ? 1 : 0);
+    }
+
     void resize(unsigned pick) {
         config_.target = static_cast<int>(pick % 6) + 1;
         allowed_ = std::max(allowed_, total());
@@ -184,9 +222,12 @@ private:
         RC_ASSERT(static_cast<int>(opening_.size()) <= config_.limits.opening_max);
         // Lent ones count: nothing is opened beyond what is used, waited for, or kept.
         const auto live = opening_.size() + ready_.size() + in_use_.size() + (loose_ ? 1 : 0);
-        RC_ASSERT(static_cast<int>(live) <= config_.target);
+        // Only a replacement that comes before the old one ends may be one too many.
+        const auto twice = config_.lead > 0s ? static_cast<std::size_t>(ageing()) : 0;
+        RC_ASSERT(live <= static_cast<std::size_t>(config_.target) + twice);
         RC_ASSERT(live <= std::max(static_cast<std::size_t>(config_.min_ready),
-                                   in_use_.size() + normal_.size() + priority_.size()));
+                                   in_use_.size() + normal_.size() + priority_.size()) +
+                              twice);
     }
 
     void see(const Close& close) {
@@ -200,6 +241,11 @@ private:
 
     void see(const Lend& lend) {
         RC_ASSERT(!stopped_);
+        if (lend.waiter == looker) {
+            RC_ASSERT(ready_.erase(lend.connection) == 1U);
+            looked_at_.insert(lend.connection);
+            return;
+        }
         auto& line = priority_.empty() ? normal_ : priority_;
         RC_ASSERT(!line.empty());
         RC_ASSERT(line.front().id == lend.waiter);  // First come, first served.
@@ -233,7 +279,7 @@ private:
                 RC_ASSERT(stopped_);
                 break;
             case Refusal::unavailable:
-                RC_ASSERT(config_.fail_fast && failures_);
+                RC_ASSERT(config_.fail_fast != FailFast::never && failures_);
                 RC_ASSERT(opening_.empty() && ready_.empty() && in_use_.empty());
                 break;
         }
@@ -253,29 +299,33 @@ private:
     void compare() {
         const Counts counts = machine_.counts();
         RC_ASSERT(counts.opening == static_cast<int>(opening_.size()));
-        RC_ASSERT(counts.ready == static_cast<int>(ready_.size()));
+        RC_ASSERT(counts.ready == static_cast<int>(ready_.size() + looked_at_.size()));
         RC_ASSERT(counts.in_use == static_cast<int>(in_use_.size()));
         RC_ASSERT(counts.retiring == static_cast<int>(retiring_.size()));
         RC_ASSERT(counts.waiting == static_cast<int>(normal_.size() + priority_.size()));
         RC_ASSERT(counts.bound == std::min(config_.target + config_.overshoot, config_.slots));
         RC_ASSERT(counts.total() <= std::max(counts.bound, allowed_));
         allowed_ = std::min(allowed_, total());
-        RC_ASSERT(counts.ready == 0 || counts.waiting == 0);
+        RC_ASSERT(ready_.empty() || counts.waiting == 0);
         for (const auto* line : {&normal_, &priority_}) {
             for (const Waiting& waiter : *line) {
                 RC_ASSERT(machine_.next_wake() <= waiter.deadline);
             }
         }
         if (!stopped_ && counts.waiting > 0 && counts.total() < counts.bound &&
-            counts.live() < counts.target && counts.opening < counts.waiting) {
+            counts.live() < counts.target && counts.opening < counts.waiting &&
+            looked_at_.empty()) {
             const bool paused = now_ < machine_.paused_until();
             RC_ASSERT(paused || counts.opening == config_.limits.opening_max);
             RC_ASSERT(!paused || machine_.next_wake() <= machine_.paused_until());
         }
     }
 
+    static constexpr WaiterId looker{0};
+
     Config config_;
     Machine machine_;
+    const std::chrono::nanoseconds shortest_ = 4min;  // Four tenths of ten minutes.
     Steady now_{1h};
     Actions actions_;
     std::uint64_t waiters_ = 0;
@@ -283,6 +333,7 @@ private:
     std::deque<Waiting> priority_;
     std::set<ConnectionId> opening_;
     std::set<ConnectionId> ready_;
+    std::set<ConnectionId> looked_at_;
     std::set<ConnectionId> in_use_;
     std::set<ConnectionId> retiring_;
     std::optional<ConnectionId> loose_;  // Just came back or was just opened.
@@ -304,14 +355,15 @@ RC_GTEST_PROP(MachineModel, KeepsItsPromisesInEveryHistory, ()) {
     config.life_jitter = 1min;
     config.guard = *rc::gen::element(0s, 45s);
     config.idle_max = 2min;
-    config.fail_fast = *rc::gen::arbitrary<bool>();
+    config.lead = *rc::gen::element(0s, 30s);
+    config.fail_fast = *rc::gen::element(FailFast::never, FailFast::at_first, FailFast::always);
     config.limits.opening_max = *rc::gen::inRange(1, 4);
 
     Model model(config, *rc::gen::arbitrary<std::uint64_t>());
     const auto steps = *rc::gen::inRange(0, 400);
     for (int i = 0; i < steps; ++i) {
         Move move;
-        move.what = *rc::gen::inRange(0, 16);
+        move.what = *rc::gen::inRange(0, 18);
         move.pick = *rc::gen::inRange(0U, 10'000U);
         model.play(move);
     }

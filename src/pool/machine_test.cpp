@@ -462,7 +462,7 @@ TEST(Machine, AFailureIsForgottenAfterASuccess) {
 
 Config hasty(int target) {
     Config config = plain(target);
-    config.fail_fast = true;
+    config.fail_fast = FailFast::always;
     return config;
 }
 

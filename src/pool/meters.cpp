@@ -1,56 +1,115 @@
 #include "meters.hpp"
 
 #include <string_view>
-
-#include <fmt/core.h>
+#include <utility>
+#include <vector>
 
 namespace holdfast::pool {
+namespace {
 
-Meters::Meters(Metrics* metrics, const std::string& name) {
+using Label = std::pair<std::string_view, std::string_view>;
+
+// From a second to the hour after which some servers end a connection.
+const std::vector<double>& age_bounds() {
+    static const std::vector<double> bounds{
+        1, 10, 60, 300, 600, 900, 1200, 1800, 2400, 2700, 3000, 3300, 3480, 3600};
+    return bounds;
+}
+
+// Makes series with the labels of one pool; what has no name counts nothing.
+class Maker {
+public:
+    Maker(Metrics& metrics, const MeterNames& names, const std::string& pool)
+        : metrics_(metrics), pool_(names.pool_label, pool), service_("service", names.service) {}
+
+    [[nodiscard]] Gauge gauge(std::string_view name, std::string_view help) const {
+        if (name.empty()) {
+            return {};
+        }
+        return service_.second.empty() ? metrics_.gauge(name, help, {pool_})
+                                       : metrics_.gauge(name, help, {pool_, service_});
+    }
+    [[nodiscard]] Counter counter(std::string_view name, std::string_view help) const {
+        return service_.second.empty() ? metrics_.counter(name, help, {pool_})
+                                       : metrics_.counter(name, help, {pool_, service_});
+    }
+    [[nodiscard]] Counter counter(std::string_view name, std::string_view help, Label why) const {
+        return service_.second.empty() ? metrics_.counter(name, help, {pool_, why})
+                                       : metrics_.counter(name, help, {pool_, service_, why});
+    }
+    [[nodiscard]] Histogram histogram(std::string_view name,
+                                      std::string_view help,
+                                      const std::vector<double>& bounds) const {
+        return service_.second.empty() ? metrics_.histogram(name, help, bounds, {pool_})
+                                       : metrics_.histogram(name, help, bounds, {pool_, service_});
+    }
+
+private:
+    Metrics& metrics_;
+    const Label pool_;
+    const Label service_;
+};
+
+}  // namespace
+
+Meters::Meters(Metrics* metrics, const MeterNames& names, const std::string& pool) {
     if (metrics == nullptr) {
         return;
     }
-    const auto gauge = [&](std::string_view state, std::string_view help) {
-        return metrics->gauge(fmt::format("holdfast_sql_pool_{}", state), help, {{"db", name}});
-    };
-    opening = gauge("opening", "Connections being opened");
-    ready = gauge("ready", "Connections open and idle");
-    in_use = gauge("in_use", "Connections lent to a borrower");
-    retiring = gauge("retiring", "Connections being closed");
-    target = gauge("target", "The most connections open for use");
-    opened =
-        metrics->counter("holdfast_sql_pool_opened_total", "Connections opened", {{"db", name}});
+    const Maker make(*metrics, names, pool);
+    opening = make.gauge(names.opening, "Connections being opened");
+    ready = make.gauge(names.ready, "Connections open and idle");
+    in_use = make.gauge(names.in_use, "Connections lent to a borrower");
+    retiring = make.gauge(names.retiring, "Connections being closed");
+    waiting = make.gauge(names.waiting, "Borrowers in line");
+    target = make.gauge(names.target, "The most connections open for use");
+    wanted = make.gauge(names.wanted, "Connections kept open though nobody asks");
+    open = make.gauge(names.open, "Connections open, idle or lent");
+    idle = make.gauge(names.idle, "Connections open and idle");
+    inflight = make.gauge(names.inflight, "Connections being opened");
+    oldest_age_seconds = make.gauge(names.oldest_age_seconds, "Age of the oldest connection");
+    warm_up_seconds = make.gauge(names.warm_up_seconds, "How long the first filling took");
+    lent = make.counter(names.lent, "Times a connection was handed out");
+    empty = make.counter(names.empty, "Borrowers that found no connection free");
+    opened = make.counter(names.opened, "Connections opened");
     for (std::size_t i = 0; i < failure_classes; ++i) {
-        const auto failure = to_string(static_cast<FailureClass>(i));
-        open_failures[i] = metrics->counter("holdfast_sql_pool_open_failures_total",
-                                            "Openings that failed",
-                                            {{"db", name}, {"class", failure}});
+        open_failures[i] =
+            make.counter(names.open_failures,
+                         "Openings that failed",
+                         {names.failure_label, to_string(static_cast<FailureClass>(i))});
     }
     for (std::size_t i = 0; i < reasons; ++i) {
-        const auto reason = to_string(static_cast<Reason>(i));
-        closed[i] = metrics->counter("holdfast_sql_pool_closed_total",
-                                     "Connections closed",
-                                     {{"db", name}, {"reason", reason}});
+        closed[i] = make.counter(
+            names.closed, "Connections closed", {"reason", to_string(static_cast<Reason>(i))});
     }
-    wait_seconds = metrics->histogram("holdfast_sql_pool_wait_seconds",
-                                      "How long borrowers stood in line, of those who had to",
-                                      latency_bounds(),
-                                      {{"db", name}});
+    wait_seconds = make.histogram(names.wait_seconds,
+                                  "How long borrowers stood in line, of those who had to",
+                                  latency_bounds());
+    open_seconds = make.histogram(
+        names.open_seconds, "How long an opening took, with all its stages", latency_bounds());
+    age_seconds = make.histogram(
+        names.age_seconds, "How old a connection was when it was closed", age_bounds());
 }
 
 void Meters::publish(const Counts& counts) {
-    const auto update = [](const Gauge& gauge, int value, int& published) {
+    const auto update = [](int value, int& published, const Gauge& gauge, const Gauge& twin) {
         if (value == published) {
             return;
         }
         published = value;
         gauge.set(value);
+        twin.set(value);
     };
-    update(opening, counts.opening, published_.opening);
-    update(ready, counts.ready, published_.ready);
-    update(in_use, counts.in_use, published_.in_use);
-    update(retiring, counts.retiring, published_.retiring);
-    update(target, counts.target, published_.target);
+    update(counts.opening, published_.opening, opening, inflight);
+    update(counts.ready, published_.ready, ready, idle);
+    update(counts.in_use, published_.in_use, in_use, {});
+    update(counts.retiring, published_.retiring, retiring, {});
+    update(counts.waiting, published_.waiting, waiting, {});
+    update(counts.target, published_.target, target, {});
+    if (const int both = counts.ready + counts.in_use; both != open_) {
+        open_ = both;
+        open.set(both);
+    }
 }
 
 }  // namespace holdfast::pool

@@ -12,17 +12,20 @@ namespace holdfast::pool {
 
 // Count nothing if there is no registry.
 struct Meters {
-    Meters(Metrics* metrics, const std::string& name);
+    Meters(Metrics* metrics, const MeterNames& names, const std::string& pool);
     void publish(const Counts& counts);  // Sets the gauges that have changed.
 
-    Gauge opening, ready, in_use, retiring, target;
-    Counter opened;
+    Gauge opening, ready, in_use, retiring, waiting, target;
+    Gauge wanted, open, idle, inflight;
+    Gauge oldest_age_seconds, warm_up_seconds;
+    Counter lent, empty, opened;
     std::array<Counter, failure_classes> open_failures;
     std::array<Counter, reasons> closed;
-    Histogram wait_seconds;
+    Histogram wait_seconds, open_seconds, age_seconds;
 
 private:
     Counts published_;
+    int open_ = 0;
 };
 
 }  // namespace holdfast::pool

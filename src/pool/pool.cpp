@@ -68,8 +68,16 @@ bool Pool::wait_ready(int n, Deadline deadline, const std::stop_token& stop) {
     return shell_->wait_ready(n, deadline, stop);
 }
 
+WarmUp Pool::warm_up(const std::stop_token& stop) {
+    return shell_->warm_up(stop);
+}
+
 Stats Pool::stats() const {
     return shell_->stats();
+}
+
+void Pool::shed(int connections) {
+    shell_->shed(connections);
 }
 
 void Pool::resize(int target) {

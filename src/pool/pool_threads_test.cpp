@@ -263,7 +263,7 @@ void refuse_password() {
 
 TEST_F(PoolStory, FailFastSaysAtOnceWhatIsWrong) {
     Config config = plain(3);
-    config.fail_fast = true;
+    config.fail_fast = FailFast::always;
     start(config);
     server.fail_with(refuse_password);
     for (int i = 0; i < 2; ++i) {  // The second comes during the pause.
@@ -293,7 +293,7 @@ TEST_F(PoolStory, WithoutFailFastTheDeadlineNamesTheLastFailure) {
 // The deadline was the opening's. Told to the borrower it would be a lie about its own.
 TEST_F(PoolStory, ASlowOpeningIsUnavailableAndNotTheBorrowersDeadline) {
     Config config = plain(3);
-    config.fail_fast = true;
+    config.fail_fast = FailFast::always;
     start(config);
     server.fail_with([] { throw Error(Code::deadline, Outcome::not_applied, "too slow"); });
     EXPECT_EQ(error_of([&] { acquire(); }).code(), Code::unavailable);

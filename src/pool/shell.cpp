@@ -13,7 +13,9 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr std::chrono::seconds log_every{1};  // Of one class of failure.
+constexpr std::chrono::seconds log_every{1};   // Of one class of failure.
+constexpr std::chrono::minutes warn_every{1};  // Of connections that are too old.
+constexpr WaiterId looker{0};                  // No waiter has this address.
 
 template <class Enum>
 constexpr std::size_t index(Enum value) noexcept {
@@ -140,7 +142,14 @@ private:
     }
 
     void apply(const Lend& lend) {
+        if (lend.waiter == looker) {
+            shell_.looked_at_.push_back(
+                {.id = lend.connection,
+                 .connection = shell_.held_[lend.connection.slot].connection.get()});
+            return;
+        }
         ++shell_.stats_.lent;
+        shell_.meters_.lent.add();
         Waiter& waiter = Waiter::of(lend.waiter);
         waiter.lent = lend;
         waiter.connection = shell_.held_[lend.connection.slot].connection.get();
@@ -201,12 +210,14 @@ Shell::Shell(const Config& config,
       logger_(logger),
       name_(std::move(name)),
       machine_(config, seed),
-      meters_(metrics, name_),
+      meters_(metrics, config.meters, name_),
       openers_(config.limits.opening_max,
                [this](ConnectionId id, const std::stop_token& stop) { open(id, stop); }),
       closers_(config.limits.closers_max,
                [this](ConnectionId id, const std::stop_token&) { close(id); }),
-      keeper_([this](const std::stop_token& stop) { keep(stop); }) {}
+      keeper_([this](const std::stop_token& stop) { keep(stop); }) {
+    meters_.wanted.set(std::min(config.min_ready, config.target));
+}
 
 // --- Borrowing ---
 
@@ -241,6 +252,10 @@ std::optional<Shell::Lent> Shell::borrow(Waiter& waiter, Borrow what, const std:
             }
             turn.step(what);
             wait = !waiter.answered();
+            if (!waiter.lent && !waiter.began) {
+                ++stats_.empty;
+                meters_.empty.add();
+            }
             if (wait) {
                 waiter.wake = std::stop_source{};
                 waiter.began = waiter.began.value_or(turn.now());
@@ -345,11 +360,12 @@ void Shell::give_back(ConnectionId id, std::optional<Reason> bad) {
 
 void Shell::open(ConnectionId id, const std::stop_token& stop) {
     std::unique_ptr<Connection> connection;
+    const Steady began = clock_.steady_now();
     try {
         if (stop.stop_requested()) {
             throw Error(Code::cancelled, Outcome::not_applied, "the pool is being stopped");
         }
-        const auto deadline = Deadline::at(clock_.steady_now() + config_.limits.open_timeout);
+        const auto deadline = Deadline::at(began + config_.limits.open_timeout);
         connection = opener_.open(deadline, stop);
         HOLDFAST_ASSERT(connection != nullptr);
     } catch (...) {
@@ -363,6 +379,7 @@ void Shell::open(ConnectionId id, const std::stop_token& stop) {
     last_open_error_.reset();
     ++stats_.opened;
     meters_.opened.add();
+    meters_.open_seconds.observe(seconds(held_[id.slot].opened - began));
     turn.step(Opened{id});
 }
 
@@ -393,27 +410,74 @@ void Shell::close(ConnectionId id) {
         held = std::move(held_[id.slot]);
     }
     held.connection.reset();
+    const double age = seconds(clock_.steady_now() - held.opened);
     logger_.debug("conn.retired",
-                  {{"db", name_},
-                   {"reason", to_string(held.reason)},
-                   {"age_seconds", seconds(clock_.steady_now() - held.opened)}});
+                  {{"db", name_}, {"reason", to_string(held.reason)}, {"age_seconds", age}});
     Turn turn(*this);
+    meters_.age_seconds.observe(age);
     turn.step(Closed{id});
 }
 
 // Ticks whenever the machine wants it.
 void Shell::keep(const std::stop_token& stop) {
+    Steady look = clock_.steady_now() + config_.look_every;
     while (!stop.stop_requested()) {
+        if (config_.look_every > nanoseconds{0} && clock_.steady_now() >= look) {
+            look_at_idle(stop);
+            look = clock_.steady_now() + config_.look_every;
+        }
         std::stop_source wake;
         Steady until;
         {
             Turn turn(*this);
             turn.step(Tick{});
             until = std::min(machine_.next_wake(), turn.now() + config_.limits.nap_max);
+            if (config_.look_every > nanoseconds{0}) {
+                until = std::min(until, look);
+            }
             keeper_wake_ = wake;
             keeper_until_ = until;
         }
+        note_oldest(clock_.steady_now());
         sleep(Deadline::at(until), stop, std::move(wake));
+    }
+}
+
+// A few at a time: whoever wants one of them has to wait for as long as we look.
+void Shell::look_at_idle(const std::stop_token& stop) {
+    const Steady began = clock_.steady_now();
+    std::vector<Lent> idle;
+    do {
+        idle.clear();
+        {
+            Turn turn(*this);
+            turn.step(Look{.looker = looker, .before = began, .most = config_.limits.looks_max});
+            idle.swap(looked_at_);
+        }
+        std::vector<GiveBack> found;
+        for (const Lent& lent : idle) {
+            found.push_back({.connection = lent.id});
+            if (!lent.connection->usable()) {
+                found.back().bad = Reason::dead;
+            }
+        }
+        Turn turn(*this);
+        for (const GiveBack& back : found) {
+            turn.step(back);
+        }
+    } while (!idle.empty() && !stop.stop_requested());
+}
+
+void Shell::note_oldest(Steady now) {
+    std::optional<Steady> oldest;
+    {
+        const std::lock_guard lock(mutex_);
+        oldest = machine_.oldest();
+    }
+    meters_.oldest_age_seconds.set(oldest ? seconds(now - *oldest) : 0);
+    if (oldest && now - *oldest > config_.limits.overage && now - warned_ >= warn_every) {
+        warned_ = now;
+        logger_.warn("conn.overage", {{"db", name_}, {"age_seconds", seconds(now - *oldest)}});
     }
 }
 
@@ -429,6 +493,28 @@ bool Shell::wait_ready(int n, Deadline deadline, const std::stop_token& stop) {
     return wait_for(done, deadline, stop) && reached;
 }
 
+WarmUp Shell::warm_up(const std::stop_token& stop) {
+    const Steady began = clock_.steady_now();
+    logger_.info("fill.start", {{"db", name_}, {"warm", config_.warm}, {"target", config_.target}});
+    WarmUp report;
+    report.reached = wait_ready(config_.warm, Deadline::at(began + config_.warm_up_max), stop);
+    report.elapsed = clock_.steady_now() - began;
+    meters_.warm_up_seconds.set(seconds(report.elapsed));
+    const Stats now = stats();
+    report.open = now.now.ready + now.now.in_use;
+    for (const std::uint64_t failures : now.open_failures) {
+        report.failures += failures;
+    }
+    logger_.write(report.reached ? Level::info : Level::warn,
+                  report.reached ? "fill.complete" : "fill.timeout",
+                  {{"db", name_},
+                   {"open", report.open},
+                   {"target", config_.target},
+                   {"failures", report.failures},
+                   {"elapsed_seconds", seconds(report.elapsed)}});
+    return report;
+}
+
 Stats Shell::stats() const {
     const std::lock_guard lock(mutex_);
     Stats stats = stats_;
@@ -437,6 +523,11 @@ Stats Shell::stats() const {
         stats.oldest_age = clock_.steady_now() - *oldest;
     }
     return stats;
+}
+
+void Shell::shed(int connections) {
+    Turn turn(*this);
+    turn.step(Shed{connections});
 }
 
 void Shell::resize(int target) {

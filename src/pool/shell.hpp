@@ -43,7 +43,9 @@ public:
     void give_back(ConnectionId id, std::optional<Reason> bad);
 
     [[nodiscard]] bool wait_ready(int n, Deadline deadline, const std::stop_token& stop);
+    [[nodiscard]] WarmUp warm_up(const std::stop_token& stop);
     [[nodiscard]] Stats stats() const;
+    void shed(int connections);
     void resize(int target);
     void stop(Deadline deadline);
 
@@ -73,6 +75,8 @@ private:
     void open_failed(ConnectionId id, const OpenError& error);
     void close(ConnectionId id);
     void keep(const std::stop_token& stop);
+    void look_at_idle(const std::stop_token& stop);
+    void note_oldest(Steady now);
 
     void sleep(Deadline deadline, const std::stop_token& stop, std::stop_source wake) const;
     [[nodiscard]] bool wait_for(std::function<bool()> done,
@@ -96,10 +100,12 @@ private:
     std::vector<Watcher*> watchers_;
     std::stop_source keeper_wake_;
     Steady keeper_until_ = Steady::max();
+    std::vector<Lent> looked_at_;  // Of the latest look.
     bool abandoned_ = false;
 
     Workers openers_;
     Workers closers_;
+    Steady warned_{};      // Of overage. The keeper's.
     std::jthread keeper_;  // Last: it uses all of the above from its first moment.
 };
 

@@ -108,4 +108,16 @@ Url parse_url(std::string_view text) {
     return url;
 }
 
+std::optional<bool> reservoir_option(const Url& url) {
+    const auto found = url.options.find("reservoir");
+    if (found == url.options.end()) {
+        return std::nullopt;
+    }
+    if (found->second != "on" && found->second != "off") {
+        throw InvalidArgument(fmt::format(
+            "the option reservoir={} of the database URL is neither on nor off", found->second));
+    }
+    return found->second == "on";
+}
+
 }  // namespace holdfast::sql

@@ -35,6 +35,15 @@ TEST(Url, RefusesWhatItCannotUnderstand) {
     }
 }
 
+TEST(Url, SaysWhetherThereIsAReservoir) {
+    EXPECT_EQ(reservoir_option(parse_url("postgres://h/d")), std::nullopt);
+    EXPECT_EQ(reservoir_option(parse_url("postgres://h/d?reservoir=on")), true);
+    EXPECT_EQ(reservoir_option(parse_url("dsql://h/d?reservoir=off")), false);
+    EXPECT_EQ(
+        test::code_of([] { (void)reservoir_option(parse_url("postgres://h/d?reservoir=yes")); }),
+        Code::invalid_argument);
+}
+
 TEST(Url, NeverPrintsAPassword) {
     EXPECT_EQ(parse_url("postgres://ann:secret@host:5432/orders").printable(),
               "postgres://ann:***@host:5432/orders");

@@ -167,7 +167,7 @@ sql::SourceFactory gateway_source() {
     return dsql::dsql_source(
         {.credentials = dsql::fixed_credentials({.access_key_id = gateway_key().access_key_id,
                                                  .secret_access_key = gateway_key().secret}),
-         .fleet = {.rate = no_limit, .burst = no_limit}});
+         .fleet = {.rate = no_limit, .burst = no_limit, .reservoir = {.enabled = false}}});
 }
 
 }  // namespace holdfast::test

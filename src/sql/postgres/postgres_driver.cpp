@@ -1,5 +1,6 @@
 #include "postgres/postgres_driver.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <mutex>
 
@@ -36,6 +37,7 @@ public:
     explicit SourceOpener(std::unique_ptr<ConnectionSource> source) : source_(std::move(source)) {}
 
     [[nodiscard]] const Dialect& dialect() const noexcept { return source_->dialect(); }
+    [[nodiscard]] ConnectionSource& source() noexcept { return *source_; }
 
     std::unique_ptr<pool::Connection> open(Deadline deadline, std::stop_token stop) override {
         try {
@@ -84,16 +86,21 @@ public:
                 options.metrics,
                 logger_,
                 options.name) {
+        opener_.source().attach(config.target, [this](int excess) { pool_.shed(excess); });
         try {
-            (void)pool_.acquire(Deadline::after(connect_patience), {});
-        } catch (const Error& late) {
-            // Nobody set this deadline but us: what the openings failed with is the news.
-            if (late.code() == Code::deadline && late.cause()) {
-                std::rethrow_exception(late.cause());
-            }
+            open_first(std::max<std::chrono::nanoseconds>(
+                connect_patience, config.warm > 0 ? config.warm_up_max : connect_patience));
+        } catch (...) {
+            opener_.source().detach();
             throw;
         }
+        if (config.warm > 0) {
+            pool_.warm_up({});
+        }
     }
+    ~PostgresDriver() override { opener_.source().detach(); }
+    PostgresDriver(const PostgresDriver&) = delete;
+    PostgresDriver& operator=(const PostgresDriver&) = delete;
 
     [[nodiscard]] const Dialect& dialect() const noexcept override { return opener_.dialect(); }
 
@@ -167,6 +174,19 @@ public:
     }
 
 private:
+    // To be sure that there is a server, and that it lets us in.
+    void open_first(std::chrono::nanoseconds patience) {
+        try {
+            (void)pool_.acquire(Deadline::after(patience), {});
+        } catch (const Error& late) {
+            // Nobody set this deadline but us: what the openings failed with is the news.
+            if (late.code() == Code::deadline && late.cause()) {
+                std::rethrow_exception(late.cause());
+            }
+            throw;
+        }
+    }
+
     // Runs `use` on a connection. One that turns out to be dead before it answered, or whose
     // statements are stale after a change of schema, is replaced once, in silence.
     template <class Use>
@@ -218,7 +238,8 @@ private:
 // The same parameters for every connection.
 class PlainSource final : public ConnectionSource {
 public:
-    explicit PlainSource(ConnectParams params) : params_(std::move(params)) {}
+    PlainSource(ConnectParams params, bool reservoir)
+        : params_(std::move(params)), reservoir_(reservoir) {}
 
     [[nodiscard]] const Dialect& dialect() const noexcept override {
         return dialect_of(Product::postgres);
@@ -228,9 +249,13 @@ public:
     }
     bool opened(const ConnectParams&, const DatabaseError*) noexcept override { return false; }
     void closed() noexcept override {}
+    [[nodiscard]] pool::Config pool_config(int target) const override {
+        return reservoir_ ? pool::reservoir(target) : ConnectionSource::pool_config(target);
+    }
 
 private:
     const ConnectParams params_;
+    const bool reservoir_;
 };
 
 // libpq's own parser splits the URL; unknown options are refused in its words.
@@ -263,7 +288,8 @@ std::string percent_encoded(std::string_view text) {
 }
 
 bool is_ours(std::string_view option) {
-    return option == "pool" || option == "statement_timeout" || option == "lock_timeout";
+    return option == "pool" || option == "reservoir" || option == "statement_timeout" ||
+           option == "lock_timeout";
 }
 
 int positive(const std::string& name, const std::string& text, int most) {
@@ -312,20 +338,20 @@ std::unique_ptr<ConnectionSource> postgres_source(const Url& url, const Database
     params["client_encoding"] = "UTF8";
     postgres::add_timeout(url, "statement_timeout", params);
     postgres::add_timeout(url, "lock_timeout", params);
-    return std::make_unique<postgres::PlainSource>(std::move(params));
+    return std::make_unique<postgres::PlainSource>(std::move(params),
+                                                   reservoir_option(url).value_or(false));
 }
 
 std::unique_ptr<Driver> open_postgres(const Url& url,
                                       const DatabaseOptions& options,
                                       std::unique_ptr<ConnectionSource> source) {
     constexpr int pool_max = 10'000;
-    pool::Config config;
-    config.target = options.connections;
+    int target = options.connections;
     const auto size = url.options.find("pool");
     if (size != url.options.end()) {
-        config.target = postgres::positive("pool", size->second, pool_max);
+        target = postgres::positive("pool", size->second, pool_max);
     }
-    config.fail_fast = true;
+    const pool::Config config = source->pool_config(target);
     return std::make_unique<postgres::PostgresDriver>(config, options, std::move(source));
 }
 

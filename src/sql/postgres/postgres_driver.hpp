@@ -11,8 +11,9 @@
 
 namespace holdfast::sql {
 
-// Opens one connection at once, to be sure that there is a server and that it lets us in.
-// Options of the URL besides libpq's: pool, connect_timeout, statement_timeout, lock_timeout.
+// Opens one connection at once, to be sure that there is a server and that it lets us in; with a
+// reservoir, waits until that is filled. Options of the URL besides libpq's: pool, reservoir,
+// connect_timeout, statement_timeout, lock_timeout.
 [[nodiscard]] std::unique_ptr<Driver> open_postgres(const Url& url,
                                                     const DatabaseOptions& options,
                                                     std::unique_ptr<ConnectionSource> source);

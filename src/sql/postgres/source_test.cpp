@@ -31,9 +31,18 @@ struct Calls {
     std::atomic<int> failed = 0;
     std::atomic<int> closed = 0;
     std::atomic<bool> refuse = false;
+    bool reservoir = false;
+    int target = 0;
+    std::function<void(int)> shed{};
     std::string host{};  // Of another server than the test's own.
     std::string port = "5432";
 };
+
+void wait_until(const std::atomic<int>& count, int reached) {
+    for (int now = count; now < reached; now = count) {
+        count.wait(now);
+    }
+}
 
 // A server without notifications and without blocking locks, whose connections need a fresh name
 // each: what a token or a permit would be.
@@ -58,10 +67,23 @@ public:
                 {"application_name", "ticket-" + std::to_string(number)}};
     }
     bool opened(const ConnectParams&, const DatabaseError* failure) noexcept override {
-        ++(failure == nullptr ? calls_.opened : calls_.failed);
+        auto& count = failure == nullptr ? calls_.opened : calls_.failed;
+        ++count;
+        count.notify_all();
         return failure != nullptr && is_login_expired(*failure);
     }
-    void closed() noexcept override { ++calls_.closed; }
+    void closed() noexcept override {
+        ++calls_.closed;
+        calls_.closed.notify_all();
+    }
+    [[nodiscard]] pool::Config pool_config(int target) const override {
+        return calls_.reservoir ? pool::reservoir(target) : ConnectionSource::pool_config(target);
+    }
+    void attach(int target, std::function<void(int)> shed) override {
+        calls_.target = target;
+        calls_.shed = std::move(shed);
+    }
+    void detach() noexcept override { calls_.shed = nullptr; }
 
 private:
     std::string folder_;
@@ -102,6 +124,36 @@ TEST_F(Source, IsAskedOnceForEveryPhysicalConnection) {
         EXPECT_EQ(calls.opened, 2);
     }
     EXPECT_EQ(calls.closed, 2) << "every opening is reported closed in the end";
+}
+
+TEST_F(Source, DecidesHowConnectionsAreKeptAndMayTakeTheRightToThemBack) {
+    calls.reservoir = true;
+    {
+        Database db("double:cluster?pool=3", options);
+        EXPECT_EQ(calls.target, 3);
+        EXPECT_EQ(calls.opened, 3) << "all are open before anybody asks";
+        calls.refuse = true;  // And nothing opens in the place of what goes.
+        calls.shed(2);
+        wait_until(calls.closed, 2);
+        (void)db.run("One", {}, one);
+    }
+    EXPECT_FALSE(calls.shed) << "nobody is told once the pool is gone";
+    EXPECT_EQ(calls.closed, 3);
+}
+
+// The server ends all sessions while nobody works: the next one to work need not find that out.
+TEST_F(Source, AReservoirRefillsThoughNobodyAsks) {
+    calls.reservoir = true;
+    const Database db("double:cluster?pool=3", options);
+    server.execute(std::string(end_sessions.text()));
+    wait_until(calls.closed, 3);
+    wait_until(calls.opened, 6);
+}
+
+TEST_F(Source, PlainPostgresMayHaveAReservoirToo) {
+    const char joint = server.url().find('?') == std::string::npos ? '?' : '&';
+    const Database db(server.url() + joint + "pool=3&reservoir=on", options);
+    EXPECT_EQ(db.pool_stats().ready, 3);
 }
 
 TEST_F(Source, DecidesTheDialect) {

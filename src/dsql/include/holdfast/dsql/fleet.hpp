@@ -7,14 +7,30 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <holdfast/base/config.hpp>
 #include <holdfast/base/random.hpp>
+#include <holdfast/pool/config.hpp>
 #include <holdfast/pool/permits.hpp>
 #include <holdfast/pool/slot_blocks.hpp>
 
 namespace holdfast::dsql {
+
+// Connections that are open before anybody asks for them, because opening is what is scarce.
+struct ReservoirConfig {
+    bool enabled = true;        // Else one is opened when it is needed.
+    int ready = 0;              // Kept open; 0: as many as the pool may have.
+    std::optional<int> warm{};  // So many are open when the database is; empty: as `ready`.
+    std::chrono::nanoseconds warm_up_max =
+        std::chrono::seconds{30};  // Or else this time has passed.
+    std::chrono::nanoseconds life = std::chrono::minutes{50};
+    std::chrono::nanoseconds life_jitter = std::chrono::minutes{5};
+    std::chrono::nanoseconds guard = std::chrono::seconds{45};
+    std::chrono::nanoseconds lead = std::chrono::seconds{30};
+    std::chrono::nanoseconds look_every = std::chrono::seconds{1};
+};
 
 struct FleetConfig {
     // Of this process alone.
@@ -23,6 +39,11 @@ struct FleetConfig {
     // Before its first connection a process waits for a random part of this; zero: not at all.
     std::chrono::nanoseconds stagger_max{0};
     std::chrono::seconds token_life{900};
+
+    ReservoirConfig reservoir{};
+    int opening_max = 8;                                               // At a time.
+    std::chrono::nanoseconds open_timeout = std::chrono::seconds{30};  // One opening, all stages,
+    std::chrono::seconds connect_timeout{10};  // and of that TCP, TLS and login.
 
     // Of the whole fleet, if there is a table for it.
     std::string rate_table{};
@@ -36,7 +57,8 @@ struct FleetConfig {
     std::string service = "unknown";
     std::string region{};             // Of DynamoDB; empty: the cluster's.
     std::string dynamodb_endpoint{};  // For tests: http://host:port instead of the region's.
-    pool::FleetLimits limits{};       // Only tests change it.
+    pool::FleetLimits limits{};       // Only tests change it,
+    pool::Limits pool_limits{};       // and this.
 };
 
 // The settings below `dsql.`, with the environment names that operators know.
@@ -46,6 +68,17 @@ struct FleetConfig {
 // each other; with dsql.strict also for values in the environment that were not understood.
 // Requires: `config` was loaded with fleet_settings().
 [[nodiscard]] FleetConfig fleet_config(const Config& config);
+
+// How a pool of at most `target` connections keeps them. Invalid_argument if more are to be ready
+// than there may be.
+[[nodiscard]] pool::Config pool_config(const FleetConfig& fleet, int target);
+
+// What this process is called in leases and metrics: `service`, else SERVICES of the environment.
+[[nodiscard]] std::string service_name(const FleetConfig& fleet);
+
+// The same fleet, for a command that ends soon: it opens what it needs when it needs it, and does
+// not wait for others to start.
+[[nodiscard]] FleetConfig for_one_command(FleetConfig fleet);
 
 // How long this process waits before its first connection.
 [[nodiscard]] std::chrono::nanoseconds startup_delay(const FleetConfig& config, Random& random);

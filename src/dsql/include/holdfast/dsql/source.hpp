@@ -6,7 +6,7 @@
 // password: every physical connection gets a token, signed with the AWS credentials that are found
 // here. TLS is verified in full. Options: region (else from the endpoint's name), profile (of the
 // AWS files), hostaddr, port, sslrootcert, sslmode (verify-full, verify-ca or require),
-// connect_timeout, application_name, pool.
+// connect_timeout, application_name, pool, and reservoir (on or off; else as the fleet says).
 #pragma once
 
 #include <memory>

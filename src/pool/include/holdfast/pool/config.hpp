@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <limits>
+#include <string>
 #include <string_view>
 
 namespace holdfast::pool {
@@ -33,6 +34,9 @@ struct Limits {
     int closers_max = 2;  // Threads that close connections.
     std::chrono::nanoseconds open_timeout = std::chrono::seconds{30};  // One opening, all stages.
     std::chrono::nanoseconds nap_max = std::chrono::minutes{1};  // The longest between two ticks.
+    int looks_max = 64;  // Idle connections looked at in one go; nobody can borrow them meanwhile.
+    // What is open for longer is told to the operator: its server will end it.
+    std::chrono::nanoseconds overage = std::chrono::minutes{58};
 
     // The first generation is opened together and must not die together: its lives are spread
     // evenly from the larger of `spread_from * life` and `guard + spread_margin` upwards.
@@ -50,8 +54,46 @@ struct Limits {
     }};
 };
 
+// What the pool's metrics are called; an empty name is not shown. Each has the label `pool_label`
+// with the pool's name, and `service` with that, if there is one. Requires: constant text.
+struct MeterNames {
+    std::string_view opening = "holdfast_sql_pool_opening";
+    std::string_view ready = "holdfast_sql_pool_ready";
+    std::string_view in_use = "holdfast_sql_pool_in_use";
+    std::string_view retiring = "holdfast_sql_pool_retiring";
+    std::string_view waiting = "holdfast_sql_pool_waiting";
+    std::string_view target = "holdfast_sql_pool_target";
+    std::string_view wanted{};    // How many are kept open though nobody asks.
+    std::string_view open{};      // Ready and in use.
+    std::string_view idle{};      // As ready, and
+    std::string_view inflight{};  // as opening, for dashboards that know them so.
+    std::string_view oldest_age_seconds = "holdfast_sql_pool_oldest_age_seconds";
+    std::string_view warm_up_seconds = "holdfast_sql_pool_warm_up_seconds";
+    std::string_view lent = "holdfast_sql_pool_lent_total";
+    std::string_view empty = "holdfast_sql_pool_empty_total";
+    std::string_view opened = "holdfast_sql_pool_opened_total";
+    std::string_view open_failures = "holdfast_sql_pool_open_failures_total";
+    std::string_view failure_label = "class";
+    std::string_view closed = "holdfast_sql_pool_closed_total";
+    std::string_view wait_seconds = "holdfast_sql_pool_wait_seconds";
+    std::string_view open_seconds = "holdfast_sql_pool_open_seconds";
+    std::string_view age_seconds = "holdfast_sql_pool_connection_age_seconds";
+    std::string_view pool_label = "db";
+    std::string service{};
+};
+
 // No pool is larger: a wrong number must not become an array of that length.
 inline constexpr int target_max = 100'000;
+
+// When borrowers are refused at once though their deadline is far: there is no connection at all,
+// an opening has failed, and the back-off does not allow another try yet. But not if the server was
+// only `full` or `rate_limited`, which passes.
+enum class FailFast {
+    never,     // They wait for better times until their deadline.
+    at_first,  // Until the first connection has been opened: a wrong password need not be waited
+               // for.
+    always,
+};
 
 struct Config {
     int target = 10;    // The most connections open for use; 1 to target_max.
@@ -64,19 +106,32 @@ struct Config {
     std::chrono::nanoseconds life = std::chrono::minutes{50};
     std::chrono::nanoseconds life_jitter = std::chrono::minutes{5};
     std::chrono::nanoseconds guard = std::chrono::seconds{45};
+    // Its replacement is opened so long before that moment, as far as `overshoot` allows, and it is
+    // closed when the replacement is there. Zero: first closed, then replaced.
+    std::chrono::nanoseconds lead = std::chrono::nanoseconds{0};
 
     // What nobody borrowed for so long is closed, down to `min_ready`.
     std::chrono::nanoseconds idle_max = std::chrono::minutes{10};
     // A connection idle for so long or longer is asked whether it still lives before it is lent.
     std::chrono::nanoseconds check_after = std::chrono::nanoseconds{0};
 
-    // With no connection at all and an opening that failed, borrowers are refused at once, until
-    // the back-off allows another try; but not if the server was only `full` or `rate_limited`,
-    // which passes. Otherwise they wait for better times until their deadline.
-    bool fail_fast = false;
+    // Idle connections are looked at so often, and dead ones replaced though nobody borrows. Zero:
+    // never; they are found when they are to be lent.
+    std::chrono::nanoseconds look_every = std::chrono::nanoseconds{0};
 
+    FailFast fail_fast = FailFast::never;
+
+    // Warming up is done when so many are open, or when this time has passed.
+    int warm = 0;
+    std::chrono::nanoseconds warm_up_max = std::chrono::seconds{30};
+
+    MeterNames meters{};
     Limits limits{};
 };
+
+// A reservoir: `target` connections are open before anybody asks, looked after while they are idle,
+// and replaced before they grow too old. For a server where opening is what is scarce.
+[[nodiscard]] Config reservoir(int target);
 
 // Throws invalid_argument, naming the field, if the pool could not work with this.
 void check(const Config& config);

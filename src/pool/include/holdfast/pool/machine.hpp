@@ -51,8 +51,9 @@ enum class Reason {
     dead,     // Found dead before it was lent.
     surplus,  // The pool became smaller.
     shutdown,
+    slot_lost,  // The right to hold it is gone.
 };
-inline constexpr std::size_t reasons = 6;
+inline constexpr std::size_t reasons = 7;
 
 [[nodiscard]] std::string_view to_string(Reason reason) noexcept;
 
@@ -97,11 +98,27 @@ struct Resize {
     int target = 1;
 };
 
+// So many connections must go, because the right to hold them is gone: idle ones now, lent ones
+// when they come home. Those being closed already count. Replaces what was told before; 0 takes it
+// back.
+struct Shed {
+    int connections = 0;
+};
+
+// Somebody looks at idle connections, to find the dead. Answered by a Lend of each that has not
+// been used or looked at since `before`, at most `most` of them; each is given back at once, and
+// its idle time goes on as if nothing had happened. `looker` is nobody who waits.
+struct Look {
+    WaiterId looker{};
+    Steady before{};
+    int most = 1;
+};
+
 // Nobody is served any more. Idle connections are closed now, the others when they come home.
 struct Stop {};
 
-using Event =
-    std::variant<Borrow, Cancel, GiveBack, Opened, OpenFailed, Closed, Tick, Resize, Stop>;
+using Event = std::
+    variant<Borrow, Cancel, GiveBack, Opened, OpenFailed, Closed, Tick, Resize, Shed, Look, Stop>;
 
 // --- What to do ---
 
@@ -140,7 +157,7 @@ using Actions = std::vector<Action>;
 
 struct Counts {
     int opening = 0;
-    int ready = 0;
+    int ready = 0;  // Those that are looked at, too.
     int in_use = 0;
     int retiring = 0;
     int waiting = 0;
@@ -174,7 +191,7 @@ public:
     [[nodiscard]] Steady paused_until() const noexcept { return paused_until_; }
 
 private:
-    enum class State : std::uint8_t { closed, opening, ready, in_use, retiring };
+    enum class State : std::uint8_t { closed, opening, ready, looked_at, in_use, retiring };
 
     struct Slot {
         State state = State::closed;
@@ -182,7 +199,11 @@ private:
         Steady opened{};
         Steady unusable_from{};  // From here on less than `guard` of its life is left.
         Steady ready_since{};
+        Steady seen{};        // When it was last known to be alive.
+        bool ageing = false;  // Its replacement is due, or there.
     };
+
+    [[nodiscard]] static bool is_open(const Slot& slot) noexcept;
 
     struct Younger;  // Orders the heap of those ready.
 
@@ -205,14 +226,18 @@ private:
     void on(Steady now, const Closed& closed, Actions& out);
     void on(Steady now, const Tick& tick, Actions& out);
     void on(Steady now, const Resize& resize, Actions& out);
+    void on(Steady now, const Shed& shed, Actions& out);
+    void on(Steady now, const Look& look, Actions& out);
     void on(Steady now, const Stop& stop, Actions& out);
 
     [[nodiscard]] std::uint32_t checked(ConnectionId connection, State expected) const;
+    [[nodiscard]] std::uint32_t checked_loan(ConnectionId connection) const;
     [[nodiscard]] ConnectionId id_of(std::uint32_t slot) const noexcept;
     [[nodiscard]] int count(State state) const noexcept;
     [[nodiscard]] int live() const noexcept;
     [[nodiscard]] int total() const noexcept;
     [[nodiscard]] int waiting() const noexcept;
+    [[nodiscard]] int wanted() const noexcept;
     [[nodiscard]] int bound() const noexcept;
     void move(std::uint32_t slot, State to) noexcept;
     void release(std::uint32_t slot);
@@ -223,6 +248,8 @@ private:
     [[nodiscard]] std::uint32_t pop_oldest();
     [[nodiscard]] std::optional<std::uint32_t> take_oldest(Steady now, Actions& out);
     void retire_overdue(Steady now, Actions& out);
+    void note_ageing(Steady now) noexcept;
+    void retire_replaced(Actions& out);
 
     [[nodiscard]] std::optional<WaiterId> next_waiter(Steady now, Actions& out);
     void refuse(WaiterId waiter, Refusal why, Actions& out) const;
@@ -237,6 +264,7 @@ private:
     void wake_by(Steady when) noexcept;
     void wake_for(const Slot& slot) noexcept;
     [[nodiscard]] Steady idle_until(const Slot& slot) const noexcept;
+    [[nodiscard]] Steady ageing_from(const Slot& slot) const noexcept;
 
     [[nodiscard]] std::chrono::nanoseconds draw_life() noexcept;
     void spread_lives(int more) noexcept;
@@ -251,7 +279,9 @@ private:
     std::vector<std::uint32_t> free_;   // Slots in state closed.
     std::vector<std::uint32_t> ready_;  // Slots in state ready, as a heap: the oldest on top.
     std::uint64_t births_ = 0;
-    std::array<int, 5> count_{};  // Slots by state.
+    std::array<int, 6> count_{};  // Slots by state.
+    int ageing_ = 0;              // Of those ready, looked at and in use.
+    int shed_left_ = 0;           // So many more must go when they come home.
     int ceiling_ = 0;  // The bound; more only while a pool that was made smaller comes down.
 
     std::array<std::deque<Waiter>, 2> waiting_;  // By lane, first come first served.
@@ -260,6 +290,7 @@ private:
     std::array<Pause, failure_classes> pauses_{};
     Steady paused_until_{};
     std::optional<FailureClass> last_failure_;
+    bool opened_once_ = false;
 
     int spread_left_ = 0;  // So many of the present generation are still to be opened,
     int spread_of_ = 0;    // out of so many.

@@ -97,11 +97,20 @@ struct Stats {
     std::chrono::nanoseconds oldest_age{};  // Zero if nothing is open.
     std::uint64_t lent = 0;                 // Times a connection was handed out.
     std::uint64_t waited = 0;               // Borrowers that stood in line, however it ended.
+    std::uint64_t empty = 0;                // Borrowers that found no connection free.
     std::uint64_t timed_out = 0;  // Refused at their deadline; a try_acquire in vain, too.
     std::uint64_t opened = 0;
     std::array<std::uint64_t, failure_classes> open_failures{};
     std::array<std::uint64_t, reasons> closed{};
     int abandoned = 0;  // Loans that were out when stop() ran into its deadline.
+};
+
+// How the first filling went.
+struct WarmUp {
+    int open = 0;
+    std::uint64_t failures = 0;  // Openings that failed meanwhile; each was tried again.
+    std::chrono::nanoseconds elapsed{};
+    bool reached = false;  // Whether `warm` connections were open in time.
 };
 
 // Safe to share between threads.
@@ -137,7 +146,15 @@ public:
     // token fired or the pool was stopped first. It opens nothing: with n > min_ready others must.
     [[nodiscard]] bool wait_ready(int n, Deadline deadline, const std::stop_token& stop);
 
+    // Waits until `warm` connections are open, `warm_up_max` has passed or the token has fired. The
+    // rest is filled in the background. What is missing then is a warning in the log, no error.
+    WarmUp warm_up(const std::stop_token& stop);
+
     [[nodiscard]] Stats stats() const;
+
+    // So many connections must go; idle ones now, the others when they come home. Those being
+    // closed already count. Replaces what was told before; 0 takes it back.
+    void shed(int connections);
 
     // Requires: target >= 1. Else invalid_argument.
     void resize(int target);

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include <holdfast/base/clock.hpp>
+#include <holdfast/pool/config.hpp>
 #include <holdfast/sql/dialect.hpp>
 #include <holdfast/sql/error.hpp>
 
@@ -38,6 +39,22 @@ public:
 
     // One connection that had been opened is closed.
     virtual void closed() noexcept = 0;
+
+    // How a pool of at most `target` connections keeps them. Here: it opens one when it is needed.
+    [[nodiscard]] virtual pool::Config pool_config(int target) const {
+        pool::Config config;
+        config.target = target;
+        config.fail_fast = pool::FailFast::always;
+        return config;
+    }
+
+    // A pool of at most `target` connections is going to open them. Where the right to hold
+    // connections can be lost, shed(n) says from any thread that n of them must go; shed(0) takes
+    // it back. Requires: detach() before what `shed` refers to is gone; it waits for a call under
+    // way.
+    // NOLINTNEXTLINE(performance-unnecessary-value-param): whoever overrides it keeps `shed`.
+    virtual void attach(int /*target*/, std::function<void(int)> /*shed*/) {}
+    virtual void detach() noexcept {}
 };
 
 struct Url;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,5 +23,9 @@ struct Url {
 
 // Refuses what has no scheme, a bad percent escape, or an option twice.
 [[nodiscard]] Url parse_url(std::string_view text);
+
+// What ?reservoir=on or =off says: whether connections are kept open before anybody asks for them.
+// Empty if it is not there; invalid_argument for any other word.
+[[nodiscard]] std::optional<bool> reservoir_option(const Url& url);
 
 }  // namespace holdfast::sql

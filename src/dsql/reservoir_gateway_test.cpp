@@ -1,0 +1,136 @@
+// A reservoir against the gateway: connections that never grow as old as the server allows, and an
+// outage of the credentials that nobody notices who has a connection.
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <holdfast/base/error.hpp>
+#include <holdfast/base/metrics.hpp>
+#include <holdfast/dsql/gateway.hpp>
+#include <holdfast/dsql/source.hpp>
+#include <holdfast/sql/database.hpp>
+#include <holdfast/testing/check.hpp>
+#include <holdfast/testing/dsql.hpp>
+
+namespace holdfast::dsql {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr sql::Statement one{"test.one", "SELECT 1 AS n"};
+
+void nap() {
+    static_cast<void>(system_clock().sleep_until(std::chrono::steady_clock::now() + 5ms, {}));
+}
+
+// The keys of the tests, as long as they are not taken away.
+class Keys final : public CredentialProvider {
+public:
+    [[nodiscard]] Credentials get(Deadline /*deadline*/, const std::stop_token& /*stop*/) override {
+        if (away) {
+            throw Error(Code::unavailable, Outcome::not_applied, "no credentials today");
+        }
+        return {.access_key_id = holdfast::test::gateway_key().access_key_id,
+                .secret_access_key = holdfast::test::gateway_key().secret};
+    }
+    void forget() noexcept override {}
+    [[nodiscard]] std::string source() const override { return "test"; }
+
+    std::atomic<bool> away = false;
+};
+
+class ReservoirAtTheGateway : public testing::Test {
+protected:
+    [[nodiscard]] std::unique_ptr<sql::Database> open(const std::string& name,
+                                                      const FleetConfig& config) {
+        sql::DatabaseOptions options;
+        options.name = name;
+        options.metrics = &metrics;
+        options.sources["dsql"] =
+            dsql_source({.credentials = keys, .fleet = config, .metrics = &metrics});
+        return std::make_unique<sql::Database>(cluster->url() + "&pool=4", options);
+    }
+
+    [[nodiscard]] double closed(const char* pool, const char* reason) const {
+        return metrics.value("dsql_reservoir_discards_total",
+                             {{"pool", pool}, {"service", "unknown"}, {"reason", reason}});
+    }
+
+    void serve(const GatewayLimits& limits) {
+        GatewayOptions options = holdfast::test::gateway_options();
+        options.limits = limits;
+        gateway = std::make_unique<Gateway>(options);
+        cluster = std::make_unique<holdfast::test::DsqlCluster>(*gateway);
+    }
+
+    Metrics metrics;
+    std::shared_ptr<Keys> keys = std::make_shared<Keys>();
+    std::unique_ptr<Gateway> gateway;
+    std::unique_ptr<holdfast::test::DsqlCluster> cluster;
+};
+
+// Two pools at one gateway, which ends connections after two seconds, when they have answered: one
+// pool knows of that limit.
+TEST_F(ReservoirAtTheGateway, ReplacesConnectionsBeforeTheServerEndsThem) {
+    serve({.connection_age = 2s});
+    FleetConfig careful{.rate = 1000, .burst = 1000};
+    careful.reservoir.life = 600ms;
+    careful.reservoir.life_jitter = 200ms;
+    careful.reservoir.guard = 100ms;
+    careful.reservoir.lead = 150ms;
+    careful.reservoir.look_every = 50ms;
+    careful.pool_limits.spread_margin = 200ms;
+    FleetConfig careless = careful;
+    careless.reservoir.life = 50min;
+
+    const auto young = open("young", careful);
+    const auto old = open("old", careless);
+    while (closed("old", "dead") + closed("old", "bad") < 4) {  // All of them were cut.
+        (void)young->run("One", {}, one);
+        try {
+            (void)old->run("One", {}, one);
+        } catch (const Error&) {
+            // It may have been sent into a connection that was just being cut.
+        }
+        nap();
+    }
+    EXPECT_GE(closed("young", "expired"), 4);
+    EXPECT_EQ(closed("young", "dead"), 0);
+    EXPECT_EQ(closed("young", "bad"), 0);
+    const double empty =
+        metrics.value("dsql_reservoir_empty_total", {{"pool", "young"}, {"service", "unknown"}});
+    EXPECT_EQ(empty, 1) << "only before it was filled: replacements come before the old ones go";
+}
+
+// A token of two seconds, and no keys to sign another: an hour's outage would be no different.
+TEST_F(ReservoirAtTheGateway, AnOutageOfTheCredentialsHurtsNobodyWhoHasAConnection) {
+    serve({});
+    FleetConfig config{.rate = 1000, .burst = 1000};
+    config.token_life = 2s;
+    const auto db = open("orders", config);
+    keys->away = true;
+    const auto out_of_tokens = std::chrono::steady_clock::now() + 2s;
+    while (std::chrono::steady_clock::now() < out_of_tokens) {
+        (void)db->run("One", {}, one);
+        nap();
+    }
+    EXPECT_EQ(db->pool_stats().ready, 4) << "nothing was closed";
+    EXPECT_EQ(db->pool_stats().closed, 0);
+
+    gateway->hang_up(cluster->id());  // Now the outage is felt, but not for ever.
+    while (db->pool_stats().closed < 4) {
+        nap();
+    }
+    EXPECT_EQ(holdfast::test::code_of(
+                  [&] { (void)db->run("One", {.deadline = Deadline::after(200ms)}, one); }),
+              Code::deadline);
+    keys->away = false;
+    (void)db->run("One", {}, one);
+}
+
+}  // namespace
+}  // namespace holdfast::dsql
