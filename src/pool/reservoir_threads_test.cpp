@@ -1,5 +1,6 @@
 // The reservoir with real threads: filled at the start, looked after while nobody asks, made
 // smaller when slots are lost.
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -24,7 +25,7 @@ Deadline soon() {
 class ReservoirStory : public testing::Test {
 protected:
     void start(const Config& config) {
-        pool.emplace(config, server, clock, &metrics, log, "orders", 1);
+        pool = std::make_unique<Pool>(config, server, clock, &metrics, log, "orders", 1);
     }
 
     // The keeper sleeps until its next look, by the clock that the test moves.
@@ -35,6 +36,7 @@ protected:
 
     [[nodiscard]] std::vector<Loan> borrow_all(int count) {
         std::vector<Loan> loans;
+        loans.reserve(static_cast<std::size_t>(count));
         for (int i = 0; i < count; ++i) {
             loans.push_back(pool->acquire(Deadline::at(clock.steady_now() + 5s), {}));
         }
@@ -51,7 +53,7 @@ protected:
     CapturingLogger log;
     Metrics metrics;
     FakeOpener server;
-    std::optional<Pool> pool;
+    std::unique_ptr<Pool> pool;
 };
 
 TEST_F(ReservoirStory, IsFullBeforeAnybodyAsks) {
