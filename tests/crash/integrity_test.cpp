@@ -84,13 +84,15 @@ Trouble last_of(test::Backend backend) {
 }
 
 rc::Gen<Transfer> any_transfer(test::Backend backend) {
-    return rc::gen::build<Transfer>(
+    const auto one = rc::gen::build<Transfer>(
         rc::gen::set(&Transfer::trouble,
                      rc::gen::map(rc::gen::inRange(0, static_cast<int>(last_of(backend)) + 1),
                                   [](int kind) { return static_cast<Trouble>(kind); })),
         rc::gen::set(&Transfer::stage, rc::gen::inRange(0, stages)),
         rc::gen::set(&Transfer::message, rc::gen::inRange(1, messages_max)),
         rc::gen::set(&Transfer::amount, rc::gen::inRange<std::int64_t>(1, 100)));
+    // Few of them at a time, but each may be any: a range is as wide as the size lets it be.
+    return rc::gen::resize(rc::kNominalSize, one);
 }
 
 // Two accounts, and a row for every transfer between them.

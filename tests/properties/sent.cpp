@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include <libpq-fe.h>
+#include "postgres/libpq.hpp"
 
 namespace holdfast::test {
 namespace {
@@ -28,9 +28,26 @@ Record& record() {
     return all;
 }
 
+// The driver calls libpq through a table; here it is one that takes notes.
+void listen_in() {
+    static const sql::postgres::Libpq real = sql::postgres::libpq();
+    // One object for the process, and no constant one.
+    auto& table = const_cast<sql::postgres::Libpq&>(sql::postgres::libpq());
+    table.PQsendPrepare = [](PGconn* connection, const char* name, const char* text, auto... rest) {
+        record().add(text);
+        return real.PQsendPrepare(connection, name, text, rest...);
+    };
+    table.PQsendQueryParams = [](PGconn* connection, const char* text, auto... rest) {
+        record().add(text);
+        return real.PQsendQueryParams(connection, text, rest...);
+    };
+}
+
 }  // namespace
 
 Sent::Sent() {
+    static const bool listening = (listen_in(), true);
+    static_cast<void>(listening);
     const std::lock_guard lock(record().mutex);
     record().open = true;
 }
@@ -48,37 +65,3 @@ std::vector<std::string> Sent::take() {
 }
 
 }  // namespace holdfast::test
-
-// The linker puts these in the place of libpq's functions, and calls those by other names.
-// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
-extern "C" {
-int __real_PQsendPrepare(
-    PGconn* connection, const char* name, const char* text, int count, const Oid* types);
-int __wrap_PQsendPrepare(
-    PGconn* connection, const char* name, const char* text, int count, const Oid* types) {
-    holdfast::test::record().add(text);
-    return __real_PQsendPrepare(connection, name, text, count, types);
-}
-
-int __real_PQsendQueryParams(PGconn* connection,
-                             const char* text,
-                             int count,
-                             const Oid* types,
-                             const char* const* values,
-                             const int* lengths,
-                             const int* formats,
-                             int format);
-int __wrap_PQsendQueryParams(PGconn* connection,
-                             const char* text,
-                             int count,
-                             const Oid* types,
-                             const char* const* values,
-                             const int* lengths,
-                             const int* formats,
-                             int format) {
-    holdfast::test::record().add(text);
-    return __real_PQsendQueryParams(
-        connection, text, count, types, values, lengths, formats, format);
-}
-}
-// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)

@@ -199,7 +199,8 @@ class Property1 : public testing::TestWithParam<test::Backend> {};
 TEST_P(Property1, DsqlLockingCompatibility) {
     HOLDFAST_CHECK("Property 1");
     Judge judge(GetParam());
-    MigratedDatabase db{GetParam()};
+    test::Database db{GetParam()};
+    sql::schema_apply(db, schema_part(), {});  // In the judge's sight.
     Anything store(db);
     EXPECT_TRUE(rc::check("rows are locked only as the database allows", [&] {
         for (int left = test::chosen(1, 6); left > 0; --left) {
@@ -316,7 +317,8 @@ class Property8 : public testing::TestWithParam<test::Backend> {};
 TEST_P(Property8, ServiceInitialization) {
     HOLDFAST_CHECK("Property 8");
     Judge judge(GetParam());
-    MigratedDatabase db{GetParam()};
+    test::Database db{GetParam()};
+    sql::schema_apply(db, schema_part(), {});  // In the judge's sight.
     int cases = 0;
     EXPECT_TRUE(rc::check("hosts come up in any order, and nothing is refused", [&] {
         const Plan plan{.number = ++cases, .shards = test::chosen(1, 4)};

@@ -85,7 +85,7 @@ void find(void* handle, const char* name, Function*& function) {
 }  // namespace
 
 const Libpq& libpq() {
-    static const Libpq functions = found();
+    static Libpq functions = found();
     return functions;
 }
 
