@@ -159,9 +159,6 @@ private:
                            : Committed::lost;
             }
             const sql::Rows rows = tx.query(statements::look_at_turn, turn.instance);
-            if (!rows.empty() && rows[0].get<Uuid>(0) == turn.next_token) {
-                return Committed::yes;  // By an earlier call, which failed after it.
-            }
             if (rows.empty() || rows[0].get<Uuid>(0) != turn.token ||
                 (turn.leased && !rows[0].get<bool>(1))) {
                 return Committed::lost;

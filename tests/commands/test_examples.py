@@ -162,7 +162,10 @@ class Worker(binary.CommandTest):
             self.assertLess(kilobytes["VmRSS"], 12_000)
 
     def test_a_server_is_spoken_to_through_libpq(self):
-        process = pathlib.Path("/proc", str(self.serve(self.postgres()).pid))
+        url = self.postgres()
+        done = self.run_it("schema", "apply", "--db", url)
+        self.assertEqual(done.code, DONE, done)
+        process = pathlib.Path("/proc", str(self.serve(url).pid))
         self.assertIn("libpq", (process / "maps").read_text())
 
     def test_without_a_verb_it_says_how(self):
