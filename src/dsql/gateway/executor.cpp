@@ -100,14 +100,16 @@ Executor::Way Executor::make_way() {
     if (!hold.try_lock_for(short_wait)) {
         return Way::busy;  // It is at work, and ends or waits by itself.
     }
-    if (idle() || detached_) {
+    if (idle()) {
         return Way::free;
     }
-    if (!movable_) {
-        return Way::blocked;
+    if (!detached_) {
+        if (!movable_) {
+            return Way::blocked;
+        }
+        ++cluster_.counters.detached;
     }
-    rollback_to_snapshot();
-    ++cluster_.counters.detached;
+    rollback_to_snapshot();  // Again, if it has read since: a lock on a table is in the way of DDL.
     return Way::free;
 }
 

@@ -41,6 +41,19 @@ TEST_F(GatewayTransactions, AStalledHolderStopsNobody) {
     EXPECT_EQ(other.exec("SELECT v FROM t WHERE id = 1").cell(), "210");
 }
 
+// It has lost already, and reads on: its reads are as little in the way as its writes.
+TEST_F(GatewayTransactions, AStalledLoserIsNotInTheWayOfAChangedTable) {
+    const Client maker = client();
+    ASSERT_EQ(maker.exec("CREATE TABLE other (id integer PRIMARY KEY)").code, "");
+    const Client stalled = client();
+    ASSERT_EQ(stalled.exec("BEGIN").tag, "BEGIN");
+    ASSERT_EQ(stalled.exec("UPDATE t SET v = v + 1 WHERE id = 1").tag, "UPDATE 1");
+    ASSERT_EQ(client().exec("UPDATE t SET v = v + 1 WHERE id = 1").tag, "UPDATE 1");
+    ASSERT_EQ(stalled.exec("SELECT count(*) FROM other").cell(), "0");
+    EXPECT_EQ(maker.exec("ALTER TABLE other ADD COLUMN x integer").code, "");
+    EXPECT_EQ(stalled.exec("COMMIT").code, "40001");
+}
+
 // Eight clients raise two of three rows each; those who lose begin again. What is committed adds
 // up.
 TEST_F(GatewayTransactions, ACrowdsSumIsExact) {
