@@ -64,6 +64,7 @@ TEST_F(GatewayTransactions, ACrowdsSumIsExact) {
     std::atomic<int> other = 0;
     std::barrier start(crowd);
     std::vector<std::jthread> threads;
+    threads.reserve(crowd);
     for (int i = 0; i < crowd; ++i) {
         threads.emplace_back([&, i] {
             const Client mine = client();
@@ -193,7 +194,7 @@ TEST(GatewayLimits, ATransactionMayBeFiveMinutesOld) {
     ManualClock clock(system_clock().wall_now());
     GatewayOptions options = test::gateway_options();
     options.clock = &clock;
-    Gateway gateway(options);
+    const Gateway gateway(options);
     const test::DsqlCluster cluster(gateway);
     const Client c(cluster.params());
     ASSERT_EQ(c.exec("BEGIN").code, "");
@@ -319,7 +320,7 @@ TEST_F(GatewayTransactions, AUniqueIndexOverDuplicatesIsLeftInvalid) {
 TEST(GatewayJobs, AreAtWorkForAWhile) {
     GatewayOptions options = test::gateway_options();
     options.job_duration = 200ms;
-    Gateway gateway(options);
+    const Gateway gateway(options);
     const test::DsqlCluster cluster(gateway);
     const Client c(cluster.params());
     ASSERT_EQ(c.exec("CREATE TABLE t (id integer PRIMARY KEY, v integer)").code, "");
@@ -376,7 +377,7 @@ TEST_F(GatewayTransactions, FaultsStrikeByRule) {
 TEST(GatewayEarlyAbort, TellsOfAConflictAtTheStatement) {
     GatewayOptions options = test::gateway_options();
     options.early_abort = true;
-    Gateway gateway(options);
+    const Gateway gateway(options);
     const test::DsqlCluster cluster(gateway);
     const Client a(cluster.params());
     const Client b(cluster.params());
