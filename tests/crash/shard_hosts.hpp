@@ -106,11 +106,12 @@ private:
     Chronicle& chronicle_;
 };
 
-// Trouble that a host lives with: the database is away, somebody who died is in the way, or where
-// nobody waits for a lock others were always faster.
+// Trouble that a host lives with: the database is away or cannot say what it did, somebody who died
+// is in the way, or where nobody waits for a lock others were always faster.
 inline bool is_expected(const Error& error) {
-    return error.code() == Code::unavailable || error.code() == Code::deadline ||
-           error.code() == Code::exhausted || error.code() == Code::conflict;
+    return error.outcome() == Outcome::unknown || error.code() == Code::unavailable ||
+           error.code() == Code::deadline || error.code() == Code::exhausted ||
+           error.code() == Code::conflict;
 }
 
 // What all hosts learned together.
