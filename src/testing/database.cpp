@@ -21,7 +21,7 @@ public:
     [[nodiscard]] virtual Backend backend() const noexcept = 0;
     [[nodiscard]] virtual const std::string& url() const noexcept = 0;
     [[nodiscard]] virtual const std::string& name() const noexcept = 0;
-    virtual Table run(const std::string& script) const = 0;
+    [[nodiscard]] virtual Table run(const std::string& script) const = 0;
 };
 
 namespace {
@@ -33,7 +33,9 @@ public:
     [[nodiscard]] Backend backend() const noexcept override { return Backend::sqlite; }
     [[nodiscard]] const std::string& url() const noexcept override { return url_; }
     [[nodiscard]] const std::string& name() const noexcept override { return name_; }
-    Table run(const std::string& script) const override { return run_on_sqlite(name_, script); }
+    [[nodiscard]] Table run(const std::string& script) const override {
+        return run_on_sqlite(name_, script);
+    }
 
 private:
     TempDir folder_;
@@ -56,7 +58,7 @@ public:
     [[nodiscard]] Backend backend() const noexcept override { return Backend::postgres; }
     [[nodiscard]] const std::string& url() const noexcept override { return url_; }
     [[nodiscard]] const std::string& name() const noexcept override { return name_; }
-    Table run(const std::string& script) const override {
+    [[nodiscard]] Table run(const std::string& script) const override {
         return run_on_postgres(server_.conninfo(name_), script);
     }
 
@@ -73,7 +75,7 @@ public:
     [[nodiscard]] Backend backend() const noexcept override { return Backend::dsql; }
     [[nodiscard]] const std::string& url() const noexcept override { return url_; }
     [[nodiscard]] const std::string& name() const noexcept override { return cluster_.id(); }
-    Table run(const std::string& script) const override {
+    [[nodiscard]] Table run(const std::string& script) const override {
         return run_on_postgres(cluster_.outside(), script);
     }
 
@@ -144,9 +146,8 @@ void make_original(Backend backend, const sql::SchemaPart& part, const std::stri
     try {
         return make_place(backend, original);
     } catch (const Error&) {
-        // There is no original yet.
+        make_original(backend, part, original);  // Nobody has, so far.
     }
-    make_original(backend, part, original);
     return make_place(backend, original);
 }
 
@@ -233,7 +234,7 @@ std::int64_t Database::number(std::string_view query) const {
     if (rows.size() != 1 || rows[0].size() != 1 || !rows[0][0]) {
         throw Error(Code::internal, Outcome::unknown, fmt::format("not one number: {}", query));
     }
-    const std::string& text = *rows[0][0];
+    const std::string text = rows[0][0].value_or("");
     std::int64_t value = 0;
     const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (failure != std::errc{} || end != text.data() + text.size()) {

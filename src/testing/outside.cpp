@@ -1,11 +1,13 @@
 #include "outside.hpp"
 
+#include <chrono>
 #include <memory>
 
 #include <fmt/core.h>
 #include <libpq-fe.h>
 #include <sqlite3.h>
 
+#include <holdfast/base/clock.hpp>
 #include <holdfast/base/error.hpp>
 
 namespace holdfast::test {
@@ -84,13 +86,17 @@ void rename_database(const PostgresAddress& server,
     const std::string there = fmt::format("SELECT 1 FROM pg_database WHERE datname = '{}'", to);
     const std::string sent_away = fmt::format(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{}'", from);
+    const Deadline patience = Deadline::after(std::chrono::seconds{30});
     while (run_on_postgres(server.conninfo(), there).empty()) {
+        if (patience.passed()) {
+            fail(from, "somebody stays connected, so it cannot be renamed");
+        }
         run_on_postgres(server.conninfo(), sent_away);
         try {
             run_on_postgres(server.conninfo(),
                             fmt::format("ALTER DATABASE {} RENAME TO {}", from, to));
         } catch (const Error&) {
-            // Somebody is still on the way out, or another test was quicker.
+            continue;  // Somebody is still on the way out, or another test was quicker.
         }
     }
 }
@@ -100,7 +106,7 @@ void drop_database(const PostgresAddress& server, const std::string& name) noexc
         run_on_postgres(server.conninfo(),
                         fmt::format("DROP DATABASE IF EXISTS {} WITH (FORCE)", name));
     } catch (const Error&) {
-        // The test has ended its server.
+        return;  // The test has ended its server.
     }
 }
 
