@@ -73,10 +73,11 @@ protected:
     std::unique_ptr<holdfast::test::DsqlCluster> cluster;
 };
 
-// Two pools at one gateway, which ends connections after two seconds, when they have answered: one
-// pool knows of that limit.
+// Two pools at one gateway, which ends connections after three seconds, when they have answered:
+// one pool knows of that limit. (That nobody finds it empty meanwhile is shown by machine_day_test,
+// whose clock does not depend on how busy the machine is.)
 TEST_F(ReservoirAtTheGateway, ReplacesConnectionsBeforeTheServerEndsThem) {
-    serve({.connection_age = 2s});
+    serve({.connection_age = 3s});
     FleetConfig careful{.rate = 1000, .burst = 1000};
     careful.reservoir.life = 600ms;
     careful.reservoir.life_jitter = 200ms;
@@ -103,9 +104,6 @@ TEST_F(ReservoirAtTheGateway, ReplacesConnectionsBeforeTheServerEndsThem) {
     EXPECT_GE(closed("young", "expired"), 4);
     EXPECT_EQ(closed("young", "dead"), 0);
     EXPECT_EQ(closed("young", "bad"), 0);
-    const double empty =
-        metrics.value("dsql_reservoir_empty_total", {{"pool", "young"}, {"service", "unknown"}});
-    EXPECT_EQ(empty, 1) << "only before it was filled: replacements come before the old ones go";
 }
 
 // A token of two seconds, and no keys to sign another: an hour's outage would be no different.
