@@ -8,7 +8,7 @@ namespace holdfast::flow {
 
 namespace {
 
-constexpr std::array<const sql::Statement*, 95> plain{
+constexpr std::array<const sql::Statement*, 96> plain{
     &statements::create_instance,
     &statements::create_advanced,
     &statements::adopt_mailbox,
@@ -56,6 +56,7 @@ constexpr std::array<const sql::Statement*, 95> plain{
     &statements::activity_tags,
     &statements::claim_activity,
     &statements::end_activity,
+    &statements::end_free_activity,
     &statements::look_at_activity,
     &statements::renew_activity,
     &statements::keep_heartbeat,

@@ -297,8 +297,12 @@ ExecutionId Client::reset(std::string_view id, const ResetOptions& options) {
         if (!found) {
             unknown_instance(id);
         }
-        const ResetInstance request = plan_reset(
-            std::string(id), found->execution, history(id, found->execution), options, runs);
+        const ResetInstance request = plan_reset(std::string(id),
+                                                 found->execution,
+                                                 history(id, found->execution),
+                                                 options,
+                                                 runs,
+                                                 provider().now());
         if (provider().reset(request)) {
             store_->exchange().mailed(request.instance);
             store_->exchange().changed(request.instance);

@@ -68,6 +68,29 @@ TEST_P(ProviderActivities, AnAbandonedActivityIsFreeAtOnceOrLater) {
     EXPECT_EQ(taken("charge").attempt, 3);
 }
 
+TEST_P(ProviderActivities, OneThatNobodyHasCanBeEndedByNobody) {
+    queue("a", {"charge"});
+    ClaimedActivity free;
+    free.task.key = {"a", 1, 2};
+    const auto held = taken("charge");
+    EXPECT_FALSE(end(free)) << "somebody has begun it";
+    EXPECT_TRUE(abandon(held));
+    EXPECT_TRUE(end(free));
+    EXPECT_FALSE(end(free)) << "a repeat finds nothing";
+    EXPECT_FALSE(take());
+    EXPECT_EQ(claimed("a").messages.size(), 1U) << "the workflow has its answer, once";
+}
+
+TEST_P(ProviderActivities, WhatGoesAheadIsTakenBeforeWhatIsOlderByUpToThat) {
+    queue("a", {"old"});
+    db.advance_clock(1min);
+    queue("b", {"usual"});
+    db.advance_clock(1s);
+    queue("c", {"urgent"}, {.ahead = 30s});
+    queue("d", {"more urgent"}, {.ahead = 31s});
+    EXPECT_EQ(take_all(), (std::vector<std::string>{"old", "more urgent", "urgent", "usual"}));
+}
+
 TEST_P(ProviderActivities, AnEndAfterTheLeaseIsRefusedEvenWithoutARival) {
     HOLDFAST_CHECK("runtime worker_ack_fails_after_lock_expiry");
     queue("a", {"charge"});

@@ -83,6 +83,33 @@ TEST_P(ProviderFaults, AnEndedActivityWhoseAnswerIsLostHasEndedOnce) {
     EXPECT_EQ(provider.claim_instances({}).at(0).messages.size(), 1U);
 }
 
+TEST_P(ProviderFaults, AnActivityThatNobodyBeganHasFailedOnceThoughTheAnswerIsLost) {
+    ASSERT_EQ(commit(turn(started("a")).schedules(2, "charge")), Committed::yes);
+    const ActivityEnd end{{"a", 1, 2}, Uuid{}, ActivityAnswer{2, FailureInfo{.type = "Late"}}};
+    proxy.arm({.from = Side::server, .type = 'C', .containing = "COMMIT"}, GetParam());
+    EXPECT_EQ(provider.end_activities(std::span(&end, 1)), std::vector{true});
+    EXPECT_TRUE(proxy.wait_struck(Deadline::after(0s))) << "or nothing was tested";
+    EXPECT_EQ(activities_of("a"), 0);
+    EXPECT_EQ(provider.claim_instances({}).at(0).messages.size(), 1U);
+}
+
+TEST_P(ProviderFaults, AResetWhoseAnswerIsLostHasHappenedOnce) {
+    const Turn first = turn(started("a")).schedules(2, "charge");
+    ASSERT_EQ(commit(first), Committed::yes);
+    const ResetInstance reset{
+        .instance = "a",
+        .execution = 1,
+        .last_event = 2,
+        .next = {.execution = 2, .version = "1.0.0", .events = {first.commit.events.front()}}};
+    proxy.arm({.from = Side::server, .type = 'C', .containing = "COMMIT"}, GetParam());
+    EXPECT_TRUE(provider.reset(reset));
+    EXPECT_TRUE(proxy.wait_struck(Deadline::after(0s))) << "or nothing was tested";
+    EXPECT_EQ(activities_of("a"), 0) << "what the execution before waited for is given up";
+    EXPECT_EQ(provider.load_history("a", 2).events.size(), 1U);
+    EXPECT_FALSE(provider.reset(reset)) << "somebody else's, to the same point, comes too late";
+    EXPECT_EQ(direct.number("SELECT COUNT(*) FROM flow_executions"), 1);
+}
+
 TEST_P(ProviderFaults, AStartWhoseAnswerIsLostIsNotItsOwnDuplicate) {
     proxy.arm({.from = Side::server, .type = 'C', .containing = "COMMIT"}, GetParam());
     const Started started =

@@ -87,6 +87,7 @@ template <class T>
 struct Placed {
     std::optional<std::string> session{};
     std::optional<std::string> tag{};
+    milliseconds ahead{0};
 };
 
 // One turn of a claimed instance, as a runtime would commit it: it has read all the mail that came
@@ -120,7 +121,8 @@ public:
                                      .workflow = "order",
                                      .version = "1.0.0",
                                      .session = placed.session,
-                                     .tag = placed.tag});
+                                     .tag = placed.tag,
+                                     .ahead = placed.ahead});
         return records(event, ActivityScheduled{name, text("input"), placed.session, placed.tag});
     }
     Turn& waits_until(EventId event, Moment moment) {

@@ -149,7 +149,7 @@ TEST_P(ProviderQueues, AThousandTimersOfOneInstanceCostOthersNothing) {
         return db->driver_stats().statements - before;
     };
     start("busy");
-    const auto first = claimed("busy");
+    const auto first = claimed("busy", 1h);
     Turn many = turn(first);
     for (EventId event = 2; event <= 1001; ++event) {
         many.waits_until(event, first.now + 1s);

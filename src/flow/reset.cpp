@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "turns.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/error.hpp>
@@ -96,7 +97,8 @@ void send_timer(ResetInstance& reset, EventId event, std::int64_t fire_at_ms) {
 // events that started them.
 void wait_again(ResetInstance& reset,
                 const std::map<EventId, const Event*>& open,
-                const WorkflowStarted& started) {
+                const WorkflowStarted& started,
+                Moment now) {
     for (const auto& [id, event] : open) {
         if (const auto* activity = std::get_if<ActivityScheduled>(&event->body)) {
             reset.activities.push_back({.key = {reset.instance, reset.next.execution, id},
@@ -105,7 +107,12 @@ void wait_again(ResetInstance& reset,
                                         .workflow = started.name,
                                         .version = started.version,
                                         .session = activity->session,
-                                        .tag = activity->tag});
+                                        .tag = activity->tag,
+                                        .ahead = milliseconds{activity->ahead_ms.value_or(0)}});
+            if (activity->start_within_ms) {
+                reset.messages.push_back(
+                    start_deadline(reset.activities.back().key, *activity->start_within_ms, now));
+            }
         } else if (const auto* timer = std::get_if<TimerCreated>(&event->body)) {
             send_timer(reset, id, timer->fire_at_ms);
         } else if (const auto* cancel = std::get_if<CancelRequested>(&event->body)) {
@@ -220,7 +227,8 @@ ResetInstance plan_reset(std::string instance,
                          ExecutionId execution,
                          std::vector<Event> history,
                          const ResetOptions& options,
-                         const ChildRuns& runs) {
+                         const ChildRuns& runs,
+                         Moment now) {
     if (history.empty() || !std::holds_alternative<WorkflowStarted>(history.front().body)) {
         throw Error(
             Code::condition_failed,
@@ -249,7 +257,7 @@ ResetInstance plan_reset(std::string instance,
 
     const std::map<EventId, const Event*> open = open_operations(history);
     restore_state(reset, started, history, cut);
-    wait_again(reset, open, started);
+    wait_again(reset, open, started, now);
     bring_along(reset, open, std::move(cut), runs);
     return reset;
 }

@@ -20,6 +20,7 @@ using ChildRuns = std::function<bool(const std::string& instance)>;
                                        ExecutionId execution,
                                        std::vector<Event> history,
                                        const ResetOptions& options,
-                                       const ChildRuns& runs);
+                                       const ChildRuns& runs,
+                                       Moment now);
 
 }  // namespace holdfast::flow

@@ -10,7 +10,11 @@
 namespace holdfast::flow {
 namespace {
 
+// What has a moment of its own can be taken back by the event it belongs to.
 std::int64_t timer_of(const MessageBody& body) {
+    if (const auto* deadline = std::get_if<StartDeadline>(&body)) {
+        return int64(deadline->event);
+    }
     const auto* timer = std::get_if<TimerMessage>(&body);
     return timer == nullptr ? 0 : int64(timer->event);
 }

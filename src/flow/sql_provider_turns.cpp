@@ -63,7 +63,7 @@ void write_activity(sql::Tx& tx, const ActivityTask& task) {
             task.tag.value_or(""),
             task.session,
             task.claim,
-            claimed ? micros(task.claim_lease) : 0,
+            claimed ? micros(task.claim_lease) : -micros(task.ahead),
             claimed ? 1 : 0);
 }
 

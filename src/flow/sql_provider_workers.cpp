@@ -246,8 +246,9 @@ std::vector<std::size_t> by_key(std::span<const ActivityEnd> ends) {
 }
 
 sql::Answer ask_end(sql::Tx& tx, const ActivityKey& key, const Uuid& token) {
-    return tx.ask(
-        statements::end_activity, key.instance, int64(key.execution), int64(key.event), token);
+    const sql::Statement& statement =
+        token == Uuid{} ? statements::end_free_activity : statements::end_activity;
+    return tx.ask(statement, key.instance, int64(key.execution), int64(key.event), token);
 }
 
 // One call of end_activities: mailboxes first and then the activities, each in one order, which is

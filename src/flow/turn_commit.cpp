@@ -147,6 +147,13 @@ NextExecution next_run(const WorkflowStarted& started,
 
 }  // namespace
 
+OutgoingMessage start_deadline(const ActivityKey& key, std::int64_t limit_ms, Moment now) {
+    return {
+        .instance = key.instance,
+        .message = Message{.execution = key.execution, .body = StartDeadline{key.event, limit_ms}},
+        .visible_at_ms = now.time_since_epoch().count() + limit_ms};
+}
+
 PreparedTurn TurnRunner::prepare(Instance& instance,
                                  const TurnSight& sight,
                                  Turn turn,
@@ -199,7 +206,8 @@ void TurnRunner::add_activities(PreparedTurn& prepared, const TurnSight& sight, 
                           .workflow = prepared.instance->execution->started().name,
                           .version = prepared.instance->execution->started().version,
                           .session = std::move(scheduled.session),
-                          .tag = std::move(scheduled.tag)};
+                          .tag = std::move(scheduled.tag),
+                          .ahead = milliseconds{scheduled.ahead_ms.value_or(0)}};
         if (!task.session && activities_.reserve(task)) {
             task.claim = Uuid::v4();
             task.claim_lease = activities_.lease();
@@ -207,6 +215,10 @@ void TurnRunner::add_activities(PreparedTurn& prepared, const TurnSight& sight, 
                 ClaimedActivity{.task = task, .token = task.claim, .attempt = 1, .now = sight.now});
         } else {
             prepared.activities_waiting = true;
+            if (scheduled.start_within_ms) {
+                commit.messages.push_back(
+                    start_deadline(task.key, *scheduled.start_within_ms, sight.now));
+            }
         }
         commit.activities.push_back(std::move(task));
     }

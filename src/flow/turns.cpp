@@ -67,6 +67,7 @@ std::optional<PreparedTurn> TurnRunner::run(Instance& instance,
         lose(instance, std::move(input), unwanted);
         return std::nullopt;
     }
+    fail_what_nobody_began(instance, sight);
     std::vector<Message> messages;
     for (const InboxMessage& mail : sight.mail) {
         meters_.taking(mail.message, sight.now);
@@ -226,6 +227,33 @@ bool TurnRunner::begin(Instance& instance, const TurnSight& sight) {
                                               .cron = start->cron},
                               std::move(keys));
     return true;
+}
+
+// The failure is in the mail before this turn takes the deadline: if this process dies in between,
+// both are there, and a second failure finds no activity. A worker that begins it now is either
+// before this, and there is no failure, or finds nothing to begin.
+void TurnRunner::fail_what_nobody_began(const Instance& instance, const TurnSight& sight) {
+    std::vector<ActivityEnd> ends;
+    for (const InboxMessage& mail : sight.mail) {
+        const auto* const deadline = std::get_if<StartDeadline>(&mail.message.body);
+        if (deadline == nullptr || mail.message.execution != sight.execution) {
+            continue;
+        }
+        FailureInfo failure{
+            .kind = FailureKind::timeout,
+            .type = "NotStarted",
+            .message = fmt::format("no worker began it within {} ms", deadline->limit_ms)};
+        ends.push_back({.key = {instance.id, sight.execution, deadline->event},
+                        .token = Uuid{},  // Nobody's.
+                        .answer = ActivityAnswer{deadline->event, std::move(failure)}});
+    }
+    if (ends.empty()) {
+        return;
+    }
+    const std::vector<bool> failed = provider_.end_activities(ends);
+    if (std::ranges::find(failed, true) != failed.end() && !instances_.add_mail(instance.id)) {
+        look_for_mail_();
+    }
 }
 
 void TurnRunner::give_back(Instance& instance, TurnInput& input, milliseconds delay) {

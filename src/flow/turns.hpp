@@ -49,6 +49,11 @@ struct PreparedTurn {
     TurnSight sight{};              // What it has seen.
 };
 
+// What an activity with a limit on its wait for a worker sends to its own workflow.
+[[nodiscard]] OutgoingMessage start_deadline(const ActivityKey& key,
+                                             std::int64_t limit_ms,
+                                             Moment now);
+
 class TurnRunner {
 public:
     TurnRunner(Provider& provider,
@@ -74,6 +79,7 @@ private:
     bool look(Instance& instance, TurnInput& input, TurnSight& sight);
     bool load(Instance& instance, const TurnSight& sight, TurnInput& input);
     bool begin(Instance& instance, const TurnSight& sight);
+    void fail_what_nobody_began(const Instance& instance, const TurnSight& sight);
     void give_back(Instance& instance, TurnInput& input, milliseconds delay);
     void lose(Instance& instance, TurnInput&& input, std::vector<ActivityEnd>& unwanted);
     PreparedTurn fail(Instance& instance, const TurnSight& sight, FailureInfo why);

@@ -141,6 +141,7 @@ private:
 // Requires: a schedule that is answered.
 [[nodiscard]] Dropped dropped_kind(const EventBody& action);
 // The stored names of a schedule's kind, for messages to people.
+[[nodiscard]] bool has_start_limit(const EventBody& action);
 [[nodiscard]] std::string describe_action(const EventBody& action);
 
 }  // namespace holdfast::flow

@@ -14,13 +14,16 @@ constexpr std::size_t kind_of() {
     return EventBody(std::in_place_type<T>).index();
 }
 
-// Whether the code asks for what the history says. Timers and status may differ in their values.
+// Whether the code asks for what the history says. Timers, status and how long an activity may wait
+// may differ in their values.
 struct SameRequest {
     template <class A, class B>
     bool operator()(const A&, const B&) const {
         return false;
     }
-    bool operator()(const ActivityScheduled& a, const ActivityScheduled& b) const { return a == b; }
+    bool operator()(const ActivityScheduled& a, const ActivityScheduled& b) const {
+        return a.name == b.name && a.input == b.input && a.session == b.session && a.tag == b.tag;
+    }
     bool operator()(const TimerCreated&, const TimerCreated&) const { return true; }
     bool operator()(const ChildScheduled& a, const ChildScheduled& b) const {
         return a.name == b.name && a.input == b.input;
@@ -82,6 +85,11 @@ Dropped dropped_kind(const EventBody& action) {
         return Dropped::child;
     }
     return std::holds_alternative<MessageAwaited>(action) ? Dropped::message : Dropped::signal;
+}
+
+bool has_start_limit(const EventBody& action) {
+    const auto* const activity = std::get_if<ActivityScheduled>(&action);
+    return activity != nullptr && activity->start_within_ms.has_value();
 }
 
 std::string describe_action(const EventBody& action) {
@@ -196,6 +204,7 @@ void Execution::Engine::match(const Event& event) {
     if (const ChildScheduled* child = std::get_if<ChildScheduled>(&event.body)) {
         slot->instance = child->instance;
     }
+    slot->must_begin = has_start_limit(event.body);
     bind(slot, event.id);
 }
 

@@ -242,6 +242,8 @@ struct Execution::Engine::Taker {
     }
     void operator()(const UpdateMessage& m) const { engine.take_update(m); }
     void operator()(const QueryMessage& m) const { engine.take_query(m); }
+    // Whoever runs turns knows whether the activity was begun, and has sent its failure if not.
+    void operator()(const StartDeadline&) const {}
 };
 
 // The answer of a child that an execution started whose events this one began with.
@@ -297,6 +299,9 @@ void Execution::Engine::take_answer(EventId source, EventBody body, std::size_t 
                             source,
                             kind_name(found->second->action)));
         return;
+    }
+    if (found->second->must_begin) {
+        turn_->cancelled_timers.push_back(source);
     }
     record(std::move(body), source);
 }
@@ -416,6 +421,7 @@ void Execution::Engine::write_requests() {
             slot->instance = child->instance;
         }
         slot->fresh = true;
+        slot->must_begin = has_start_limit(slot->action);
         fresh_.push_back(slot);
         bind(slot, id);
         // Waits are found by what they wait for when they are given up; the rest may be large.
@@ -437,10 +443,11 @@ void Execution::Engine::write_drops() {
         if (slot->fresh) {
             continue;
         }
+        if (what == Dropped::timer || slot->must_begin) {
+            turn_->cancelled_timers.push_back(slot->event);
+        }
         if (what == Dropped::activity) {
             turn_->cancelled_activities.push_back(slot->event);
-        } else if (what == Dropped::timer) {
-            turn_->cancelled_timers.push_back(slot->event);
         } else if (what == Dropped::child) {
             turn_->cancelled_children.emplace_back(slot->instance, "the parent no longer waits");
         }
@@ -542,6 +549,9 @@ void Execution::Engine::abandon_open(std::string_view reason) {
             append(OperationCancelled{Dropped::activity, std::string(reason)}, slot->event);
             if (!slot->fresh) {
                 turn_->cancelled_activities.push_back(slot->event);
+            }
+            if (!slot->fresh && slot->must_begin) {
+                turn_->cancelled_timers.push_back(slot->event);
             }
         } else if (kind == kind_of<ChildScheduled>()) {
             append(OperationCancelled{Dropped::child, std::string(reason)}, slot->event);

@@ -26,6 +26,7 @@ namespace {
 
 constexpr std::size_t label_bytes_max = 256;
 constexpr int attempts_max = 10'000;
+constexpr milliseconds ahead_max = std::chrono::hours{24 * 365};
 
 [[noreturn]] void invalid(std::string message) {
     throw Failure(FailureInfo{.kind = FailureKind::application,
@@ -167,6 +168,19 @@ void check_timeout(milliseconds limit) {
 void set_tag(EventBody& action, std::string text) {
     check_label(text, "tag");
     only_for<ActivityScheduled>(action, "only activities have a tag").tag = std::move(text);
+}
+
+void set_start_within(EventBody& action, milliseconds limit) {
+    check_timeout(limit);
+    only_for<ActivityScheduled>(action, "only activities wait for a worker").start_within_ms =
+        limit.count();
+}
+
+void set_ahead(EventBody& action, milliseconds by) {
+    if (by.count() <= 0 || by > ahead_max) {
+        invalid("an activity goes ahead of others by a positive time, and by a year at most");
+    }
+    only_for<ActivityScheduled>(action, "only activities wait for a worker").ahead_ms = by.count();
 }
 
 void set_session(EventBody& action, std::string text) {

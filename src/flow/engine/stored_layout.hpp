@@ -131,10 +131,13 @@ struct Layout<UpdateHandled> {
 template <>
 struct Layout<ActivityScheduled> {
     static constexpr std::string_view kind = "activity_scheduled";
-    static constexpr std::tuple fields{Field{"name", &ActivityScheduled::name},
-                                       Field{"input", &ActivityScheduled::input},
-                                       Field{"session", &ActivityScheduled::session},
-                                       Field{"tag", &ActivityScheduled::tag}};
+    static constexpr std::tuple fields{
+        Field{"name", &ActivityScheduled::name},
+        Field{"input", &ActivityScheduled::input},
+        Field{"session", &ActivityScheduled::session},
+        Field{"tag", &ActivityScheduled::tag},
+        Field{"start_within_ms", &ActivityScheduled::start_within_ms},
+        Field{"ahead_ms", &ActivityScheduled::ahead_ms}};
 };
 template <>
 struct Layout<ActivityCompleted> {
@@ -319,6 +322,12 @@ struct Layout<QueryMessage> {
     static constexpr std::tuple fields{Field{"request", &QueryMessage::request},
                                        Field{"name", &QueryMessage::name},
                                        Field{"input", &QueryMessage::input}};
+};
+template <>
+struct Layout<StartDeadline> {
+    static constexpr std::string_view kind = "start_deadline";
+    static constexpr std::tuple fields{Field{"event", &StartDeadline::event},
+                                       Field{"limit_ms", &StartDeadline::limit_ms}};
 };
 
 // --- all of a sort

@@ -82,6 +82,12 @@ inline Samples<Event> schedules_and_answers() {
         {event(2, 0, ActivityScheduled{"shop.capture", Payload{"[1]"}, "s-1", "gpu"}),
          R"({"id":2,"time_ms":1700000000000,"kind":"activity_scheduled","name":"shop.capture",)"
          R"("input":[1],"session":"s-1","tag":"gpu"})"},
+        {event(2,
+               0,
+               ActivityScheduled{
+                   "shop.capture", Payload{"[1]"}, std::nullopt, std::nullopt, 60000, 5000}),
+         R"({"id":2,"time_ms":1700000000000,"kind":"activity_scheduled","name":"shop.capture",)"
+         R"("input":[1],"start_within_ms":60000,"ahead_ms":5000})"},
         {event(3, 2, ActivityCompleted{Payload{"null"}}),
          R"({"id":3,"source":2,"time_ms":1700000000000,"kind":"activity_completed",)"
          R"("result":null})"},
@@ -175,6 +181,7 @@ inline Samples<MessageBody> messages() {
          R"({"kind":"update","request":"r-1","name":"add","input":[1]})"},
         {QueryMessage{"r-2", "total", Payload{"[]"}},
          R"({"kind":"query","request":"r-2","name":"total","input":[]})"},
+        {StartDeadline{2, 60000}, R"({"kind":"start_deadline","event":2,"limit_ms":60000})"},
     };
 }
 

@@ -121,6 +121,7 @@ struct ActivityTask {
     std::string version;
     std::optional<std::string> session{};
     std::optional<std::string> tag{};
+    milliseconds ahead{0};  // Taken before others that are older by up to this.
     // Not nil: already claimed by whoever commits the turn that schedules it.
     Uuid claim{};
     milliseconds claim_lease{0};
@@ -169,7 +170,7 @@ struct ClaimActivities {
 // A claimed activity that has ended. An empty answer drops it: nobody waits any more.
 struct ActivityEnd {
     ActivityKey key;
-    Uuid token;
+    Uuid token;  // Nil: only if nobody has claimed it.
     std::optional<ActivityAnswer> answer{};
 };
 

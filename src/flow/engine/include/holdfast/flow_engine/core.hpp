@@ -102,10 +102,11 @@ struct Slot {
     EventId event = 0;  // Of its schedule; 0 until it has one.
     Answer answer;      // Empty until it is answered.
     SettledAt settled{};
-    bool dropped = false;    // The code no longer wants the answer.
-    bool taken = false;      // The code has it.
-    bool fresh = false;      // Scheduled in the turn that runs.
-    std::string instance{};  // Of a child.
+    bool dropped = false;     // The code no longer wants the answer.
+    bool taken = false;       // The code has it.
+    bool fresh = false;       // Scheduled in the turn that runs.
+    bool must_begin = false;  // An activity with a limit on its wait for a worker.
+    std::string instance{};   // Of a child.
     Listener* listener = nullptr;
 
     [[nodiscard]] bool done() const noexcept { return answer.index() != 0; }

@@ -95,6 +95,8 @@ struct ActivityScheduled {
     Payload input;
     std::optional<std::string> session;
     std::optional<std::string> tag;
+    std::optional<std::int64_t> start_within_ms{};  // Fails if nobody has begun it by then.
+    std::optional<std::int64_t> ahead_ms{};  // Taken before those that are older by up to this.
     friend bool operator==(const ActivityScheduled&, const ActivityScheduled&) = default;
 };
 struct ActivityCompleted {

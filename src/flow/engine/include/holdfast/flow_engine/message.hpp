@@ -36,6 +36,12 @@ struct TimerMessage {
     std::int64_t fire_at_ms = 0;
     friend bool operator==(const TimerMessage&, const TimerMessage&) = default;
 };
+// An activity that nobody has begun by now has failed.
+struct StartDeadline {
+    EventId event = 0;  // Of its ActivityScheduled.
+    std::int64_t limit_ms = 0;
+    friend bool operator==(const StartDeadline&, const StartDeadline&) = default;
+};
 struct ChildAnswer {
     EventId event = 0;  // Of its ChildScheduled.
     std::variant<Payload, FailureInfo> result;
@@ -89,7 +95,8 @@ using MessageBody = std::variant<StartMessage,
                                  SuspendMessage,
                                  ResumeMessage,
                                  UpdateMessage,
-                                 QueryMessage>;
+                                 QueryMessage,
+                                 StartDeadline>;
 
 struct Message {
     // The execution an answer belongs to; 0 for what is meant for whichever is current.

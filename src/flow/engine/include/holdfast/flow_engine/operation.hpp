@@ -146,6 +146,8 @@ using OperationPtr = std::shared_ptr<Operation>;
 void check_retry(const RetryPolicy& policy);
 void check_timeout(milliseconds limit);
 void set_tag(EventBody& action, std::string text);
+void set_start_within(EventBody& action, milliseconds limit);
+void set_ahead(EventBody& action, milliseconds by);
 void set_session(EventBody& action, std::string text);
 void set_child_id(EventBody& action, std::string text);
 void set_child_version(EventBody& action, std::string text);
@@ -288,6 +290,18 @@ public:
     // Of activities: only workers that serve this tag take it.
     Op tag(std::string text) && {
         detail::set_tag(this->operation_->action(), std::move(text));
+        return std::move(*this);
+    }
+    // Of activities: throws TimedOut if no worker has begun it by then; once begun it may take as
+    // long as it needs.
+    Op start_within(milliseconds limit) && {
+        detail::set_start_within(this->operation_->action(), limit);
+        return std::move(*this);
+    }
+    // Of activities: if workers are short, it is taken before others that were asked for up to so
+    // much earlier. Nobody waits for ever behind it.
+    Op ahead(milliseconds by) && {
+        detail::set_ahead(this->operation_->action(), by);
         return std::move(*this);
     }
     // Of activities: all of one session run on the same worker, while it lives.
