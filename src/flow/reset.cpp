@@ -72,13 +72,12 @@ std::size_t kept(const std::vector<Event>& history, const ResetOptions& options)
 std::map<EventId, const Event*> open_operations(const std::vector<Event>& events) {
     std::map<EventId, const Event*> open;
     for (const Event& event : events) {
+        const auto* const cancel = std::get_if<CancelRequested>(&event.body);
+        const bool has_deadline = cancel != nullptr && cancel->deadline_ms > event.time_ms;
         if (std::holds_alternative<ActivityScheduled>(event.body) ||
             std::holds_alternative<TimerCreated>(event.body) ||
-            std::holds_alternative<ChildScheduled>(event.body)) {
+            std::holds_alternative<ChildScheduled>(event.body) || has_deadline) {
             open.emplace(event.id, &event);
-        } else if (const auto* cancel = std::get_if<CancelRequested>(&event.body);
-                   cancel != nullptr && cancel->deadline_ms > event.time_ms) {
-            open.emplace(event.id, &event);  // Its deadline is a timer, too.
         } else if (event.source != 0) {
             open.erase(event.source);
         }

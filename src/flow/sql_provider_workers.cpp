@@ -126,6 +126,7 @@ private:
             return std::tuple(one.first, key.event, std::string_view(key.instance));
         });
         std::vector<ClaimedActivity> oldest;
+        oldest.reserve(found.size());
         for (auto& [available_us, one] : found) {
             oldest.push_back(std::move(one));
         }

@@ -131,17 +131,18 @@ NextExecution next_execution(const WorkflowStarted& started,
 
 // It has run by a schedule: the same again when it is due next. The version is chosen then.
 NextExecution next_run(const WorkflowStarted& started,
+                       const std::string& cron,
                        const TurnCommit& commit,
                        Moment begun,
                        Moment now) {
-    const Moment due = Cron(*started.cron).next(begun, now);
+    const Moment due = Cron(cron).next(begun, now);
     return {.execution = commit.execution + 1,
             .version = started.version,
             .start = StartMessage{.name = started.name,
                                   .version = {},
                                   .input = started.input,
                                   .parent = started.parent,
-                                  .cron = started.cron},
+                                  .cron = cron},
             .start_at_ms = due.time_since_epoch().count()};
 }
 
@@ -254,10 +255,12 @@ void TurnRunner::add_ending(PreparedTurn& prepared, const TurnSight& sight, Turn
         result = turn.failure();
         commit.output = encode(turn.failure());
     }
-    if (turn.ending != Ending::cancelled && instance.execution &&
-        instance.execution->started().cron) {
-        commit.next =
-            next_run(instance.execution->started(), commit, instance.execution->begun(), sight.now);
+    if (turn.ending != Ending::cancelled && instance.execution) {
+        const WorkflowStarted& started = instance.execution->started();
+        if (started.cron) {
+            commit.next =
+                next_run(started, *started.cron, commit, instance.execution->begun(), sight.now);
+        }
     }
     if (parent) {
         commit.messages.push_back(

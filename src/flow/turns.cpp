@@ -132,7 +132,7 @@ bool TurnRunner::look(Instance& instance, TurnInput& input, TurnSight& sight) {
                           .now = peeked->now,
                           .mail = std::move(peeked->messages)};
     } else if (input.claim) {
-        ClaimedInstance& claim = *input.claim;
+        const ClaimedInstance& claim = *input.claim;
         clock_.heard(claim.now);
         instances_.hold_lease(instance, claim.token);
         instance.token = claim.token;
@@ -309,7 +309,7 @@ Turn TurnRunner::checked(Instance& instance,
     }
     Execution cold(instance.id, sight.execution, *program, options_.limits);
     cold.load(std::move(loaded.events), std::move(loaded.kv));
-    Turn again = cold.turn(sight.now, messages);
+    const Turn again = cold.turn(sight.now, messages);
     if (again.events == turn.events) {
         return turn;
     }

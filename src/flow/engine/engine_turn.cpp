@@ -539,6 +539,7 @@ void Execution::Engine::finish_with(Ending ending, EventBody terminal) {
 
 void Execution::Engine::abandon_open(std::string_view reason) {
     std::vector<SlotPtr> left;
+    left.reserve(open_.size());
     for (const auto& [id, slot] : open_) {
         left.push_back(slot);
     }

@@ -102,7 +102,6 @@ milliseconds with_jitter(Core& core, milliseconds delay, double jitter) {
 Task<Payload> attempt_often(Core& core, EventBody action, RetryPolicy policy) {
     const Moment began = core.now();
     for (int attempt = 1;; ++attempt) {
-        std::exception_ptr failed;
         milliseconds delay{0};
         try {
             Payload result = co_await attempt_once(core, action, policy.per_try);
