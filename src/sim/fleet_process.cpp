@@ -17,6 +17,7 @@ pool::Config Fleet::config_of(const Service& service) const {
     pool::Config config;
     config.target = service.target;
     config.min_ready = pool::target_max;  // Always full, also when its target grows.
+    config.lead = service.lead;
     config.overshoot = service.overshoot;
     config.life = service.life;
     config.life_jitter = service.life_jitter;

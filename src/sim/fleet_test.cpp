@@ -121,6 +121,23 @@ TEST(FleetStory, SpreadFirstLivesFlattenTheWave) {
     EXPECT_GT(opens_max_after(together, seconds{25}), 18) << "without it they die together";
 }
 
+// The replacement is there before the old connection goes, so nobody is ever short: not at a
+// sample, and not between two.
+TEST(FleetStory, MadeBeforeBrokenTheFleetIsNeverShort) {
+    HOLDFAST_CHECK("poolsim new.5");
+    const Scenario scenario = fleet("ecs-150wps", {{"defaults.lead", "30s"}});
+    for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+        const Result result = simulate(scenario, seed);
+        EXPECT_TRUE(result.passed()) << verdict_of(result);
+        EXPECT_GE(lowest_total(scenario, result, seconds{25}), 2'000);
+        EXPECT_EQ(result.seen.short_spells.size(), 0) << seed;
+        EXPECT_LE(result.seen.total_max, 2'000 + 20 * 2) << "two more in each process";
+        EXPECT_GT(total(result, opens), 6'500) << "and all of them were replaced";
+    }
+    const Result broken = simulate(fleet("ecs-150wps"), 1);
+    EXPECT_GT(broken.seen.short_spells.size(), 1'000) << "without it each replacement is a gap";
+}
+
 TEST(FleetStory, InTheLongRunLivesDecideTheRate) {
     HOLDFAST_CHECK("poolsim new.6");
     const Scenario scenario = parse_scenario("long.yaml",

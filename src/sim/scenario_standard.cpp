@@ -337,7 +337,16 @@ void read_standard_service(Fields& fields, Service& service) {
     fields.require(service.in_flight >= 1 && service.in_flight <= in_flight_max,
                    "inFlight",
                    fmt::format("give 1 to {}", in_flight_max));
+    fields.read("lead", service.lead);
+    fields.require(service.lead < service.life - service.guard,
+                   "lead",
+                   "must be shorter than baseLifetime without guardWindow");
+    const bool leads = service.lead > Time{0};
+    service.overshoot = leads ? pool::reservoir(service.target).overshoot : 0;
     fields.read("overshoot", service.overshoot);
+    fields.require(!leads || service.overshoot != 0,
+                   "overshoot",
+                   "with a lead give 1 or more, or there is no room for a replacement");
     fields.require(service.overshoot >= 0 && service.overshoot <= pool::target_max,
                    "overshoot",
                    fmt::format("give 0 to {}", pool::target_max));

@@ -7,7 +7,7 @@ namespace holdfast::sim {
 
 // cluster, limiter, slots, faults, assertions.
 void read_standard(Fields& top, Scenario& scenario);
-// inFlight, overshoot, spread, probeEvery.
+// inFlight, lead, overshoot, spread, probeEvery.
 void read_standard_service(Fields& fields, Service& service);
 // arrivals, rate, on, off, trace, retries, retryAfter.
 void read_standard_work(Fields& fields, Workload& work);

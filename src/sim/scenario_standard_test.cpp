@@ -55,6 +55,17 @@ TEST(StandardScenario, ReadsWhatItIsGiven) {
     EXPECT_EQ(scenario.services[0].workload.trace.at(0).at, seconds{1});
 }
 
+// As the reservoir that ships: one in fifty more, and at least one.
+TEST(StandardScenario, ALeadBringsRoomForTheReplacements) {
+    const auto overshoot = [](const std::string& more) {
+        return load(services + more).services[0].overshoot;
+    };
+    EXPECT_EQ(overshoot(""), 0);
+    EXPECT_EQ(overshoot("    lead: 30s\n"), 1);
+    EXPECT_EQ(overshoot("    lead: 30s\n    targetReady: 200\n"), 4);
+    EXPECT_EQ(overshoot("    lead: 30s\n    overshoot: 7\n"), 7);
+}
+
 TEST(StandardScenario, EachRefusalNamesFileLineAndKey) {
     HOLDFAST_CHECK("poolsim loader.refusals");
     const std::vector<std::pair<std::string, std::string>> all{
@@ -85,6 +96,9 @@ TEST(StandardScenario, EachRefusalNamesFileLineAndKey) {
         {"assertions: [{kind: maxEmptyRate, window: 0s}]", "assertions[0].window: give more"},
         {"defaults: {inFlight: 0}", "services[0].inFlight: give 1 to"},
         {"defaults: {overshoot: -1}", "services[0].overshoot: give 0 to"},
+        {"defaults: {lead: 5m, baseLifetime: 5m}",
+         "services[0].lead: must be shorter than baseLifetime without guardWindow"},
+        {"defaults: {lead: 1s, overshoot: 0}", "services[0].overshoot: with a lead give 1 or more"},
         {"defaults: {targetReady: 200000}", "services[0].targetReady: give at most"},
         {"defaults: {workload: {arrivals: rain}}", "services[0].workload.arrivals: choose from"},
         {"defaults: {workload: {arrivals: poisson}}", "services[0].workload.rate: say how many"},

@@ -82,8 +82,9 @@ struct Service {
     Workload workload{};
 
     // Of the pool that ships.
-    int in_flight = 8;  // Openings under way at a time.
-    int overshoot = 0;
+    int in_flight = 8;   // Openings under way at a time.
+    Time lead{};         // Replacements are opened so long before the old ones must go,
+    int overshoot = 0;   // so many at a time. Without a lead: first closed, then replaced.
     bool spread = true;  // The lives of the first generation are spread, not only jittered.
     Time probe_every{};  // Looks at every idle connection so often; 0: only when it is lent.
 
