@@ -25,16 +25,19 @@ pool::PermitConfig permits_of(const Scenario& scenario) {
 
 Fleet::Part::Part() = default;
 
-Fleet::Process::Process(const Service& which, std::uint32_t index, std::uint64_t seed)
+Fleet::Host::Host(const std::string& process, std::uint32_t index, std::uint64_t seed)
+    : name(process), number(index), permits(seed_of(seed, process, "permits")) {
+    part.emplace();
+}
+
+Fleet::Pool::Pool(const Service& which, Host& process, std::uint32_t index, std::uint64_t seed)
     : service(which),
+      host(process),
       number(index),
       target(which.target),
       holds(seed_of(seed, which.name, "holds")),
       arrivals(seed_of(seed, which.name, "arrivals")),
-      network(seed_of(seed, which.name, "network")),
-      permits(seed_of(seed, which.name, "permits")) {
-    part.emplace();
-}
+      network(seed_of(seed, which.name, "network")) {}
 
 Fleet::Fleet(const Scenario& scenario, std::uint64_t seed, const Watch& watch)
     : scenario_(scenario),
@@ -47,19 +50,21 @@ Fleet::Fleet(const Scenario& scenario, std::uint64_t seed, const Watch& watch)
       permits_(permits_of(scenario)),
       progress_(scenario.faults.size()),
       chance_(seed_of(seed, "cluster", "chance")) {
-    const auto count = static_cast<double>(scenario.services.size());
     for (const Service& service : scenario.services) {
-        const auto number = static_cast<std::uint32_t>(processes_.size());
-        Process& process = processes_.emplace_back(service, number, seed);
-        process.bucket.set(scenario.limit_per_second / count,
-                           std::max(1.0, scenario.limiter.burst / count));
-        Random clock(seed_of(seed, service.name, "clock"));
-        process.skew = draw_part(2 * scenario.table.skew, clock) - scenario.table.skew;
-        at(service.start_delay, Step::start, process);
+        if (hosts_.empty() || hosts_.back().name != service.process) {
+            const auto number = static_cast<std::uint32_t>(hosts_.size());
+            Host& host = hosts_.emplace_back(service.process, number, seed);
+            Random clock(seed_of(seed, service.process, "clock"));
+            host.skew = draw_part(2 * scenario.table.skew, clock) - scenario.table.skew;
+            at(service.start_delay, Step::start, host);
+        }
+        const auto number = static_cast<std::uint32_t>(pools_.size());
+        hosts_.back().pools.push_back(&pools_.emplace_back(service, hosts_.back(), number, seed));
     }
+    share_out(scenario.limit_per_second);
     for (std::uint32_t i = 0; i < scenario.faults.size(); ++i) {
         if (scenario.faults[i].kind != FaultKind::cold_start) {
-            agenda_.at(scenario.faults[i].at, {.step = Step::fault, .process = i});
+            agenda_.at(scenario.faults[i].at, {.step = Step::fault, .number = i});
         }
     }
     if (scenario.slots.kind == SlotsKind::leases && scenario.slots.reap) {
@@ -78,9 +83,9 @@ Result Fleet::run() {
     Observations& seen = result_.seen;
     seen.total_max = door_.most();
     seen.leaked = door_.inside();
-    for (const Process& process : processes_) {
-        seen.leaked -= process.owned + process.admitted;
-        seen.filled.push_back(process.filled.value_or(Time::max()));
+    for (const Pool& pool : pools_) {
+        seen.leaked -= pool.owned + pool.admitted;
+        seen.filled.push_back(pool.filled.value_or(Time::max()));
     }
     seen.table_counted = table_.counted();
     seen.table_throttled = table_.throttled();
@@ -94,18 +99,30 @@ Result Fleet::run() {
     return std::move(result_);
 }
 
-void Fleet::at(Time when, Step step, const Process& process, pool::ConnectionId connection) {
+// Each process has its part of what all may open, whatever the number of its pools.
+void Fleet::share_out(double per_second) {
+    const auto count = static_cast<double>(hosts_.size());
+    for (Host& host : hosts_) {
+        host.bucket.set(per_second / count, std::max(1.0, scenario_.limiter.burst / count));
+    }
+}
+
+void Fleet::at(Time when, Step step, const Host& host) {
+    agenda_.at(when, {.step = step, .number = host.number, .life = host.life});
+}
+
+void Fleet::at(Time when, Step step, const Pool& pool, pool::ConnectionId connection) {
     agenda_.at(
         when,
-        {.step = step, .process = process.number, .life = process.life, .connection = connection});
+        {.step = step, .number = pool.number, .life = pool.host.life, .connection = connection});
 }
 
 void Fleet::handle(const What& what) {
     switch (what.step) {
         case Step::fault:
-            return strike(what.process);
+            return strike(what.number);
         case Step::fault_end:
-            return relent(what.process);
+            return relent(what.number);
         case Step::sample:
             return sample();
         case Step::explain:
@@ -118,62 +135,66 @@ void Fleet::handle(const What& what) {
         default:
             break;
     }
-    Process& process = processes_[what.process];
-    switch (what.step) {  // Also if the process is gone that asked.
+    switch (what.step) {  // Also if the host is gone that asked.
         case Step::answer:
-            return answer(process, what);
+            return answer(pools_[what.number], what);
         case Step::call:
-            return reach_table(process, what);
+            return reach_table(hosts_[what.number], what);
         case Step::reply:
-            return hear_table(process, what);
+            return hear_table(hosts_[what.number], what);
+        case Step::start:
+        case Step::tend: {
+            Host& host = hosts_[what.number];
+            if (what.life == host.life) {
+                what.step == Step::start ? start(host) : tend(host);
+            }
+            return;
+        }
         default:
             break;
     }
-    if (what.life == process.life) {
-        handle(process, what);
+    Pool& pool = pools_[what.number];
+    if (what.life == pool.host.life) {
+        handle(pool, what);
     }
 }
 
-void Fleet::handle(Process& process, const What& what) {
+void Fleet::handle(Pool& pool, const What& what) {
     switch (what.step) {
-        case Step::start:
-            return start(process);
         case Step::wake:
-            if (process.wake == now()) {
-                process.wake = Time::max();
-                tell(process, pool::Tick{});
+            if (pool.wake == now()) {
+                pool.wake = Time::max();
+                tell(pool, pool::Tick{});
             }
             return;
         case Step::connect:
-            return connect(process, what.connection);
+            return connect(pool, what.connection);
         case Step::age_out: {
-            Connection& connection = process.connections[what.connection.slot];
+            Connection& connection = pool.connections[what.connection.slot];
             if (connection.open && connection.birth == what.connection.birth) {
-                lose(process, connection);
+                lose(pool, connection);
             }
             return;
         }
         case Step::probe:
-            return probe(process);
+            return probe(pool);
         case Step::arrive:
-            return arrive(process);
+            return arrive(pool);
         case Step::again: {
-            const Request request = process.requests.at(what.request);
-            process.requests.erase(what.request);
-            return ask(process, request);
+            const Request request = pool.requests.at(what.request);
+            pool.requests.erase(what.request);
+            return ask(pool, request);
         }
         case Step::give_back:
-            return give_back(process, what.connection);
+            return give_back(pool, what.connection);
         case Step::pause_end: {
-            const auto& request = process.part->requests.at(what.connection.slot);
-            return pursue(process, what.connection, request->next(moment(process)));
+            const auto& request = pool.connections[what.connection.slot].permit;
+            return pursue(pool, what.connection, request->next(moment(pool.host)));
         }
         case Step::no_slot:
-            return end_waiting(process, what.connection);
+            return end_waiting(pool, what.connection);
         case Step::forgo:
-            return fail_opening(process, what.connection, what.outcome);
-        case Step::tend:
-            return tend(process);
+            return fail_opening(pool, what.connection, what.outcome);
         default:
             return;
     }

@@ -1,7 +1,8 @@
 // The pool that ships, many times over, under a simulated clock.
 //
-// Each process drives the production machine of the pool floor: what it asks to open takes a permit
-// of the client's limiter, then knocks at the cluster's door, which has limits of its own.
+// Each pool drives the production machine of the pool floor: what it asks to open takes a permit of
+// the client's limiter, then knocks at the cluster's door, which has limits of its own. The pools
+// of one host, a process, start and end together and share its part of the fleet's limits.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +32,8 @@ public:
 
 private:
     enum class Step : std::uint8_t {
-        start,      // A process.
-        wake,       // Its machine wants to be told the time.
+        start,      // A host.
+        wake,       // A machine wants to be told the time.
         connect,    // A permit can be used.
         answer,     // Of the cluster, to an opening.
         age_out,    // The server closes a connection for its age.
@@ -58,8 +59,8 @@ private:
     struct What {
         Step step{};
         Outcome outcome{};
-        std::uint32_t process = 0;  // Also the number of a fault.
-        std::uint32_t life = 0;     // Of the process; what belongs to an earlier one is void.
+        std::uint32_t number = 0;  // Of a pool, a host or a fault.
+        std::uint32_t life = 0;    // Of the host; what belongs to an earlier one is void.
         pool::ConnectionId connection{};
         std::uint64_t request = 0;
     };
@@ -72,7 +73,8 @@ private:
         bool open = false;
         bool dead = false;  // The server has closed it; the machine has not noticed.
         bool lent = false;
-        bool used = false;  // Lent at least once.
+        bool used = false;                              // Lent at least once.
+        std::unique_ptr<pool::PermitRequest> permit{};  // While it is asked for.
     };
 
     struct Request {
@@ -81,24 +83,32 @@ private:
         int tries_left = 0;
     };
 
-    // What one life of a process has of the limits that the fleet shares.
+    struct Pool;
+
+    // A connection that a pool wants.
+    struct Opening {
+        Pool* pool = nullptr;
+        pool::ConnectionId connection{};
+    };
+
+    // What one life of a host has of the limits that the fleet shares.
     struct Part {
         Part();
 
         pool::Breaker breaker{pool::FleetLimits{}};
         pool::PermitMemory memory{};
         pool::ClockSkew clock{};
-        std::unordered_map<std::uint32_t, std::unique_ptr<pool::PermitRequest>> requests{};
 
         std::unique_ptr<pool::SlotBlocks> blocks{};
         std::vector<pool::SlotId> slots{};         // One for each connection; any will do.
-        std::deque<pool::ConnectionId> line{};     // Openings without one.
+        std::deque<Opening> line{};                // Those without one.
         std::deque<pool::SlotAction> questions{};  // One after the other, as there is one keeper.
         bool asking = false;
 
         std::unique_ptr<pool::Leases> leases{};
         std::vector<pool::LeaseId> held{};
-        std::unordered_map<std::uint64_t, pool::ConnectionId> wishes{};
+        std::unordered_map<std::uint64_t, Opening> wishes{};
+        std::uint64_t wishes_made = 0;
 
         Time wake = Time::max();
     };
@@ -107,20 +117,35 @@ private:
     struct Call {
         Ask ask{};
         Owner owner{};
-        pool::ConnectionId connection{};  // Of a permit.
-        Wall sent{};                      // By the clock of the process,
-        Wall said{};                      // and corrected.
+        Opening opening{};  // Of a permit.
+        Wall sent{};        // By the clock of the host,
+        Wall said{};        // and corrected.
         int tries = 0;
         std::optional<Reply> reply{};
     };
 
-    struct Process {
-        Process(const Service& which, std::uint32_t index, std::uint64_t seed);
+    struct Host {
+        Host(const std::string& process, std::uint32_t index, std::uint64_t seed);
+
+        const std::string& name;
+        std::uint32_t number;
+        std::uint32_t life = 0;
+        std::vector<Pool*> pools{};
+        bool cut_off = false;
+        ReservationClock bucket{1, 1};
+        std::optional<Part> part{};  // Never empty; another in each life.
+        bool degraded = false;       // It cannot ask the shared table.
+        Time skew{};                 // So far its clock is ahead.
+        Random permits;
+    };
+
+    struct Pool {
+        Pool(const Service& which, Host& process, std::uint32_t index, std::uint64_t seed);
 
         const Service& service;
+        Host& host;
         std::uint32_t number;
-        std::unique_ptr<pool::Machine> machine{};  // None while it is down.
-        std::uint32_t life = 0;
+        std::unique_ptr<pool::Machine> machine{};  // None while the host is down.
         std::vector<Connection> connections{};
         std::unordered_map<std::uint64_t, Request> requests{};  // Those that wait.
         int busy = 0;                                           // Requests that are not done.
@@ -129,97 +154,97 @@ private:
         int owned = 0;        // Open, and not dead.
         int permits_waiting = 0;
         int connecting = 0;
-        int admitted = 0;  // Of those: let in, though the process does not know it yet.
+        int admitted = 0;  // Of those: let in, though the host does not know it yet.
         std::optional<Time> filled{};
         std::optional<Time> short_since{};
         Time wake = Time::max();
-        bool cut_off = false;
         std::size_t trace_at = 0;
-        ReservationClock bucket{1, 1};
-        std::optional<Part> part{};  // Never empty; another in each life.
-        bool degraded = false;       // It cannot ask the shared table.
-        Time skew{};                 // So far its clock is ahead.
         Counters counters{};
         Random holds;
         Random arrivals;
         Random network;
-        Random permits;
     };
 
     void handle(const What& what);
-    void handle(Process& process, const What& what);
-    void at(Time when, Step step, const Process& process, pool::ConnectionId connection = {});
+    void handle(Pool& pool, const What& what);
+    void share_out(double per_second);
+    void at(Time when, Step step, const Host& host);
+    void at(Time when, Step step, const Pool& pool, pool::ConnectionId connection = {});
 
-    // Processes and their machines (fleet_process.cpp).
-    void start(Process& process);
-    void stop(Process& process, bool in_order);
+    // Hosts, and the machines of their pools (fleet_pool.cpp).
+    void start(Host& host);
+    void stop(Host& host, bool in_order);
     [[nodiscard]] pool::Config config_of(const Service& service) const;
-    void tell(Process& process, const pool::Event& event);
-    void carry_out(Process& process);
-    void on(Process& process, const pool::Open& open);
-    void on(Process& process, const pool::Close& close);
-    void on(Process& process, const pool::Lend& lend);
-    void on(Process& process, const pool::Refuse& refuse);
-    void plan_wake(Process& process);
-    void connect(Process& process, pool::ConnectionId connection);
-    [[nodiscard]] Outcome knock(Process& process);
+    void tell(Pool& pool, const pool::Event& event);
+    void carry_out(Pool& pool);
+    void on(Pool& pool, const pool::Open& open);
+    void on(Pool& pool, const pool::Close& close);
+    void on(Pool& pool, const pool::Lend& lend);
+    void on(Pool& pool, const pool::Refuse& refuse);
+    void plan_wake(Pool& pool);
+    void connect(Pool& pool, pool::ConnectionId connection);
+    [[nodiscard]] Outcome knock(Pool& pool);
     [[nodiscard]] bool happens(double share);
-    void answer(Process& process, const What& what);
-    void lose(Process& process, Connection& connection);
-    void probe(Process& process);
-    void note_owned(Process& process);
-    void fail_opening(Process& process, pool::ConnectionId connection, Outcome why);
+    void answer(Pool& pool, const What& what);
+    void lose(Pool& pool, Connection& connection);
+    void probe(Pool& pool);
+    void note_owned(Pool& pool);
+    void fail_opening(Pool& pool, pool::ConnectionId connection, Outcome why);
 
     // Permits, and the table they come from (fleet_permits.cpp).
-    void seek_permit(Process& process, pool::ConnectionId connection);
-    void take_share(Process& process, pool::ConnectionId connection);
-    void pursue(Process& process, pool::ConnectionId connection, const pool::PermitStep& step);
-    void use_permit(Process& process, pool::ConnectionId connection, Time when);
-    void forgo(Process& process, pool::ConnectionId connection, Outcome why);
-    void ask_table(Process& process, Ask ask, pool::ConnectionId connection = {});
-    void reach_table(Process& process, const What& what);
-    void hear_table(Process& process, const What& what);
-    void hear_permit(Process& process, const Call& call, const pool::PermitAnswer& answer);
-    [[nodiscard]] Wall clock_of(const Process& process) const;
-    [[nodiscard]] pool::Moment moment(const Process& process) const;
-    [[nodiscard]] Time half_way(Process& process) const;
-    void note_degraded(Process& process);
+    void seek_permit(Pool& pool, pool::ConnectionId connection);
+    void take_share(Pool& pool, pool::ConnectionId connection);
+    void pursue(Pool& pool, pool::ConnectionId connection, const pool::PermitStep& step);
+    void use_permit(Pool& pool, pool::ConnectionId connection, Time when);
+    void forgo(Pool& pool, pool::ConnectionId connection, Outcome why);
+    void ask_table(Host& host, Ask ask, const Opening& opening);
+    void reach_table(Host& host, const What& what);
+    void hear_table(Host& host, const What& what);
+    void hear_permit(const Opening& opening, const pool::PermitAnswer& answer);
+    [[nodiscard]] Wall clock_of(const Host& host) const;
+    [[nodiscard]] pool::Moment moment(const Host& host) const;
+    [[nodiscard]] Time half_way(Host& host) const;
+    void note_degraded(Host& host);
 
     // The right to exist (fleet_slots.cpp).
-    void join(Process& process);
-    void seek_slot(Process& process, pool::ConnectionId connection);
-    void give_slot_back(Process& process);
-    void tell_slots(Process& process, const pool::SlotEvent& event);
-    void tell_leases(Process& process, const pool::LeaseEvent& event);
-    void on_lease(Process& process, const pool::LeaseAction& action);
-    void want_slots(Process& process);
-    void tend(Process& process);
-    void plan_tending(Process& process, Steady wanted);
-    void end_waiting(Process& process, pool::ConnectionId connection);
+    void join(Host& host);
+    void seek_slot(Pool& pool, pool::ConnectionId connection);
+    void give_slot_back(Host& host);
+    void tell_slots(Host& host, const pool::SlotEvent& event);
+    void tell_leases(Host& host, const pool::LeaseEvent& event);
+    void on_lease(Host& host, const pool::LeaseAction& action);
+    void want_slots(Host& host);
+    void tend(Host& host);
+    void plan_tending(Host& host, Steady wanted);
+    void end_waiting(Pool& pool, pool::ConnectionId connection);
 
     // Work (fleet_work.cpp).
-    void schedule_work(Process& process);
-    void arrive(Process& process);
-    [[nodiscard]] std::optional<Time> next_arrival(Process& process) const;
-    [[nodiscard]] int arriving(Process& process) const;
-    void ask(Process& process, Request request);
-    void give_back(Process& process, pool::ConnectionId connection);
+    void schedule_work(Pool& pool);
+    void arrive(Pool& pool);
+    [[nodiscard]] std::optional<Time> next_arrival(Pool& pool) const;
+    [[nodiscard]] int arriving(Pool& pool) const;
+    void ask(Pool& pool, Request request);
+    void give_back(Pool& pool, pool::ConnectionId connection);
 
     // What befalls them (fleet_faults.cpp).
     void strike(std::uint32_t number);
     void relent(std::uint32_t number);
-    void drop(Process& process, const Fault& fault);
+    void drop(Pool& pool, const Fault& fault);
     void restart_next(std::uint32_t number);
     void scale_next(std::uint32_t number);
     template <class Do>
-    void each(const Fault& fault, Do act);
+    void each_pool(const Fault& fault, Do act);
+    template <class Do>
+    void each_host(const Fault& fault, Do act);
 
     // What is seen of it (fleet_view.cpp).
     void sample();
     [[nodiscard]] std::vector<Sample> row(Time now) const;
     void note_ages();
+    [[nodiscard]] static int without_slot(const Pool& pool);
     void explain();
-    void trace(const Process& process, std::string_view what) const;
+    void trace(const Pool& pool, std::string_view what) const;
+    void trace(const Host& host, std::string_view what) const;
 
     [[nodiscard]] Time now() const noexcept { return agenda_.now(); }
     [[nodiscard]] Steady steady(Time time) const noexcept;
@@ -236,9 +261,10 @@ private:
     std::vector<Call> calls_;
     std::vector<std::uint64_t> calls_free_;
     std::uint64_t leases_made_ = 0;
-    int degraded_ = 0;  // Processes that are on their own,
+    int degraded_ = 0;  // Hosts that are on their own,
     Time degraded_since_{};
-    std::deque<Process> processes_;
+    std::deque<Host> hosts_;
+    std::deque<Pool> pools_;
     pool::Actions actions_;
     std::vector<pool::ConnectionId> probed_;
     std::uint64_t requests_made_ = 0;

@@ -13,10 +13,23 @@ constexpr Time step_of_scale = std::chrono::seconds{1};
 }  // namespace
 
 template <class Do>
-void Fleet::each(const Fault& fault, Do act) {
-    for (Process& process : processes_) {
-        if (process.service.name.starts_with(fault.services)) {
-            act(process);
+void Fleet::each_pool(const Fault& fault, Do act) {
+    for (Pool& pool : pools_) {
+        if (pool.service.name.starts_with(fault.services)) {
+            act(pool);
+        }
+    }
+}
+
+// What befalls one pool of a process, and not it alone, befalls all of them.
+template <class Do>
+void Fleet::each_host(const Fault& fault, Do act) {
+    for (Host& host : hosts_) {
+        const bool hit = std::ranges::any_of(host.pools, [&](const Pool* pool) {
+            return pool->service.name.starts_with(fault.services);
+        });
+        if (hit) {
+            act(host);
         }
     }
 }
@@ -33,11 +46,11 @@ void Fleet::strike(std::uint32_t number) {
         case FaultKind::rolling_restart:
             return restart_next(number);
         case FaultKind::mass_drop:
-            return each(fault, [&](Process& process) { drop(process, fault); });
+            return each_pool(fault, [&](Pool& pool) { drop(pool, fault); });
         case FaultKind::crash:
-            return each(fault, [&](Process& process) {
-                stop(process, false);
-                at(now() + fault.down, Step::start, process);
+            return each_host(fault, [&](Host& host) {
+                stop(host, false);
+                at(now() + fault.down, Step::start, host);
             });
         case FaultKind::outage:
             unreachable_ = true;
@@ -52,22 +65,19 @@ void Fleet::strike(std::uint32_t number) {
             unauthorized_ = true;
             break;
         case FaultKind::partition:
-            each(fault, [&](Process& process) {
-                process.cut_off = true;
-                drop(process, {.fraction = 1});
+            each_host(fault, [&](Host& host) {
+                host.cut_off = true;
+                for (Pool* pool : host.pools) {
+                    drop(*pool, {.fraction = 1});
+                }
             });
             break;
-        case FaultKind::limit: {
-            const auto count = static_cast<double>(processes_.size());
+        case FaultKind::limit:
             shared_.set(fault.value, scenario_.limiter.burst);
             permits_.per_second = std::max(1, static_cast<int>(fault.value));
-            for (Process& process : processes_) {
-                process.bucket.set(fault.value / count,
-                                   std::max(1.0, scenario_.limiter.burst / count));
-            }
+            share_out(fault.value);
             passes = false;
             break;
-        }
         case FaultKind::scale:
             return scale_next(number);
         case FaultKind::load:
@@ -78,15 +88,14 @@ void Fleet::strike(std::uint32_t number) {
             table_away_ = true;
             break;
         case FaultKind::clock_jump:
-            each(fault, [&](Process& process) {
-                process.skew +=
-                    std::chrono::round<Time>(std::chrono::duration<double>(fault.value));
+            each_host(fault, [&](Host& host) {
+                host.skew += std::chrono::round<Time>(std::chrono::duration<double>(fault.value));
             });
             passes = false;
             break;
     }
     if (passes) {
-        agenda_.after(fault.lasts, {.step = Step::fault_end, .process = number});
+        agenda_.after(fault.lasts, {.step = Step::fault_end, .number = number});
     }
 }
 
@@ -99,7 +108,7 @@ void Fleet::relent(std::uint32_t number) {
     rejects_ = fault.kind == FaultKind::rejects ? 0 : rejects_;
     slowness_ = fault.kind == FaultKind::slow ? 1 : slowness_;
     if (fault.kind == FaultKind::partition) {
-        each(fault, [](Process& process) { process.cut_off = false; });
+        each_host(fault, [](Host& host) { host.cut_off = false; });
     }
 }
 
@@ -108,25 +117,25 @@ void Fleet::scale_next(std::uint32_t number) {
     const Fault& fault = scenario_.faults[number];
     const auto steps = std::max<std::int64_t>(1, fault.over / step_of_scale);
     const auto done = static_cast<std::int64_t>(++progress_[number]);
-    each(fault, [&](Process& process) {
-        process.scaled_from = done == 1 ? process.target : process.scaled_from;
+    each_pool(fault, [&](Pool& pool) {
+        pool.scaled_from = done == 1 ? pool.target : pool.scaled_from;
         const double part = static_cast<double>(done) / static_cast<double>(steps);
-        const double grown = (fault.value - process.scaled_from) * part;
-        process.target = std::max(1, process.scaled_from + static_cast<int>(std::lround(grown)));
-        if (process.machine) {
-            want_slots(process);
-            tell(process, pool::Resize{process.target});
+        const double grown = (fault.value - pool.scaled_from) * part;
+        pool.target = std::max(1, pool.scaled_from + static_cast<int>(std::lround(grown)));
+        if (pool.machine) {
+            want_slots(pool.host);
+            tell(pool, pool::Resize{pool.target});
         }
     });
     if (done < steps) {
-        agenda_.after(fault.over / steps, {.step = Step::fault, .process = number});
+        agenda_.after(fault.over / steps, {.step = Step::fault, .number = number});
     }
 }
 
 // As the older models count: cut to a whole number, but at least one.
-void Fleet::drop(Process& process, const Fault& fault) {
+void Fleet::drop(Pool& pool, const Fault& fault) {
     std::vector<Connection*> hit;
-    for (Connection& connection : process.connections) {
+    for (Connection& connection : pool.connections) {
         if (connection.open && !connection.dead && (fault.include_lent || !connection.lent)) {
             hit.push_back(&connection);
         }
@@ -142,21 +151,21 @@ void Fleet::drop(Process& process, const Fault& fault) {
     const auto wanted = static_cast<std::size_t>(static_cast<double>(hit.size()) * fault.fraction);
     hit.resize(std::min(hit.size(), std::max<std::size_t>(1, wanted)));
     for (Connection* connection : hit) {
-        lose(process, *connection);
+        lose(pool, *connection);
     }
-    trace(process, fmt::format("loses {} connections", hit.size()));
+    trace(pool, fmt::format("loses {} connections", hit.size()));
 }
 
 void Fleet::restart_next(std::uint32_t number) {
     const Fault& fault = scenario_.faults[number];
     std::size_t& done = progress_[number];
-    for (int i = 0; i < fault.batch && done < processes_.size(); ++i) {
-        Process& process = processes_[done++];
-        stop(process, true);
-        at(now() + fault.down, Step::start, process);
+    for (int i = 0; i < fault.batch && done < hosts_.size(); ++i) {
+        Host& host = hosts_[done++];
+        stop(host, true);
+        at(now() + fault.down, Step::start, host);
     }
-    if (done < processes_.size()) {
-        agenda_.after(fault.every, {.step = Step::fault, .process = number});
+    if (done < hosts_.size()) {
+        agenda_.after(fault.every, {.step = Step::fault, .number = number});
     }
 }
 

@@ -13,77 +13,79 @@ constexpr Time retry_pause =
 
 }  // namespace
 
-void Fleet::seek_permit(Process& process, pool::ConnectionId connection) {
+void Fleet::seek_permit(Pool& pool, pool::ConnectionId connection) {
     switch (scenario_.limiter.kind) {
         case LimiterKind::none:
-            return use_permit(process, connection, now());
+            return use_permit(pool, connection, now());
         case LimiterKind::ideal:
-            return use_permit(process, connection, shared_.reserve(now()));
+            return use_permit(pool, connection, shared_.reserve(now()));
         case LimiterKind::local:
-            return use_permit(process, connection, process.bucket.reserve(now()));
+            return use_permit(pool, connection, pool.host.bucket.reserve(now()));
         case LimiterKind::counter:
         case LimiterKind::bucket:
         case LimiterKind::reserve:
             break;
     }
-    Part& part = *process.part;
+    Host& host = pool.host;
+    Part& part = *host.part;
     if (!part.breaker.may_ask(steady(now()))) {
-        return take_share(process, connection);
+        return take_share(pool, connection);
     }
-    auto& request = part.requests[connection.slot];
+    auto& request = pool.connections[connection.slot].permit;
     request = request_permits(
-        permits_, limits_, 1, steady(now() + limits_.permit_wait), part.memory, process.permits);
-    pursue(process, connection, request->next(moment(process)));
+        permits_, limits_, 1, steady(now() + limits_.permit_wait), part.memory, host.permits);
+    pursue(pool, connection, request->next(moment(host)));
 }
 
 // The table does not answer. The share of a process is its own, as long as that lasts.
-void Fleet::take_share(Process& process, pool::ConnectionId connection) {
-    process.part->requests.erase(connection.slot);
-    if (process.bucket.due(now()) > now() + limits_.permit_wait) {
-        return forgo(process, connection, Outcome::too_fast);
+void Fleet::take_share(Pool& pool, pool::ConnectionId connection) {
+    pool.connections[connection.slot].permit.reset();
+    ReservationClock& share = pool.host.bucket;
+    if (share.due(now()) > now() + limits_.permit_wait) {
+        return forgo(pool, connection, Outcome::too_fast);
     }
-    use_permit(process, connection, process.bucket.reserve(now()));
+    use_permit(pool, connection, share.reserve(now()));
 }
 
-void Fleet::pursue(Process& process, pool::ConnectionId connection, const pool::PermitStep& step) {
+void Fleet::pursue(Pool& pool, pool::ConnectionId connection, const pool::PermitStep& step) {
     if (const auto* write = std::get_if<pool::PermitWrite>(&step)) {
-        return ask_table(process, *write, connection);
+        return ask_table(pool.host, *write, {&pool, connection});
     }
     if (const auto* pause = std::get_if<pool::PauseUntil>(&step)) {
-        return at(pause->when - steady(Time{0}), Step::pause_end, process, connection);
+        return at(pause->when - steady(Time{0}), Step::pause_end, pool, connection);
     }
-    process.part->requests.erase(connection.slot);
+    pool.connections[connection.slot].permit.reset();
     if (const auto* permits = std::get_if<pool::Permits>(&step)) {
         return use_permit(
-            process, connection, std::max(now(), Time{permits->first - steady(Time{0})}));
+            pool, connection, std::max(now(), Time{permits->first - steady(Time{0})}));
     }
-    forgo(process, connection, Outcome::too_fast);
+    forgo(pool, connection, Outcome::too_fast);
 }
 
-void Fleet::use_permit(Process& process, pool::ConnectionId connection, Time when) {
-    const Time asked = process.connections[connection.slot].asked;
-    process.counters.denies += when > asked ? 1 : 0;
-    result_.seen.permits.push_back({.asked = asked, .usable = when, .service = process.number});
-    at(when, Step::connect, process, connection);
+void Fleet::use_permit(Pool& pool, pool::ConnectionId connection, Time when) {
+    const Time asked = pool.connections[connection.slot].asked;
+    pool.counters.denies += when > asked ? 1 : 0;
+    result_.seen.permits.push_back({.asked = asked, .usable = when, .service = pool.number});
+    at(when, Step::connect, pool, connection);
 }
 
 // Told a moment later: this may be the answer to an action that is still being carried out.
-void Fleet::forgo(Process& process, pool::ConnectionId connection, Outcome why) {
-    --process.permits_waiting;
+void Fleet::forgo(Pool& pool, pool::ConnectionId connection, Outcome why) {
+    --pool.permits_waiting;
     if (why == Outcome::too_fast) {
-        give_slot_back(process);
+        give_slot_back(pool.host);
     }
     agenda_.after(Time{0},
                   {.step = Step::forgo,
                    .outcome = why,
-                   .process = process.number,
-                   .life = process.life,
+                   .number = pool.number,
+                   .life = pool.host.life,
                    .connection = connection});
 }
 
 // --- The way to the table ---
 
-void Fleet::ask_table(Process& process, Ask ask, pool::ConnectionId connection) {
+void Fleet::ask_table(Host& host, Ask ask, const Opening& opening) {
     if (calls_free_.empty()) {
         calls_free_.push_back(calls_.size());
         calls_.emplace_back();
@@ -91,15 +93,14 @@ void Fleet::ask_table(Process& process, Ask ask, pool::ConnectionId connection) 
     const std::uint64_t number = calls_free_.back();
     calls_free_.pop_back();
     calls_[number] = {.ask = std::move(ask),
-                      .owner = {.process = process.number, .life = process.life},
-                      .connection = connection,
-                      .sent = clock_of(process),
-                      .said = moment(process).wall};
-    agenda_.after(half_way(process),
-                  {.step = Step::call, .process = process.number, .request = number});
+                      .owner = {.process = host.number, .life = host.life},
+                      .opening = opening,
+                      .sent = clock_of(host),
+                      .said = moment(host).wall};
+    agenda_.after(half_way(host), {.step = Step::call, .number = host.number, .request = number});
 }
 
-void Fleet::reach_table(Process& process, const What& what) {
+void Fleet::reach_table(Host& host, const What& what) {
     Call& call = calls_[what.request];
     ++result_.seen.table_calls;
     if (!table_away_) {
@@ -107,45 +108,46 @@ void Fleet::reach_table(Process& process, const What& what) {
     }
     What next = what;
     next.step = Step::reply;
-    Time wait = table_away_ ? scenario_.table.timeout : half_way(process);
+    Time wait = table_away_ ? scenario_.table.timeout : half_way(host);
     if (!call.reply && call.tries < scenario_.table.retries) {
         next.step = Step::call;
-        wait += draw_part(retry_pause * (1 << std::min(call.tries, 8)), process.permits);
+        wait += draw_part(retry_pause * (1 << std::min(call.tries, 8)), host.permits);
         ++call.tries;
     }
     agenda_.after(wait, next);
 }
 
-void Fleet::hear_table(Process& process, const What& what) {
+void Fleet::hear_table(Host& host, const What& what) {
     const Call call = std::exchange(calls_[what.request], {});
     calls_free_.push_back(what.request);
-    if (call.owner.life != process.life) {
+    if (call.owner.life != host.life) {
         return;
     }
     result_.seen.table_unanswered += call.reply ? 0 : 1;
     if (call.reply && scenario_.table.skew_corrected) {
-        const Wall received = clock_of(process);
-        process.part->clock.observe(
+        const Wall received = clock_of(host);
+        host.part->clock.observe(
             call.sent, received, std::chrono::floor<std::chrono::seconds>(wall_of(now())));
     }
     const Reply reply = call.reply ? *call.reply : Table::silence(call.ask);
     if (const auto* answer = std::get_if<pool::PermitAnswer>(&reply)) {
-        hear_permit(process, call, *answer);
+        hear_permit(call.opening, *answer);
     } else if (const auto* event = std::get_if<pool::SlotEvent>(&reply)) {
-        process.part->asking = false;
-        tell_slots(process, *event);
+        host.part->asking = false;
+        tell_slots(host, *event);
     } else {
-        tell_leases(process, std::get<pool::LeaseEvent>(reply));
+        tell_leases(host, std::get<pool::LeaseEvent>(reply));
     }
-    note_degraded(process);
+    note_degraded(host);
 }
 
-void Fleet::hear_permit(Process& process, const Call& call, const pool::PermitAnswer& answer) {
-    Part& part = *process.part;
+void Fleet::hear_permit(const Opening& opening, const pool::PermitAnswer& answer) {
+    Pool& pool = *opening.pool;
+    Part& part = *pool.host.part;
     if (std::holds_alternative<pool::NoAnswer>(answer)) {
         part.breaker.failed(steady(now()));
         if (part.breaker.open()) {
-            return take_share(process, call.connection);
+            return take_share(pool, opening.connection);
         }
     } else {
         part.breaker.answered();
@@ -153,32 +155,32 @@ void Fleet::hear_permit(Process& process, const Call& call, const pool::PermitAn
     if (std::holds_alternative<pool::NotWritten>(answer)) {
         count_open(result_.seen.table_refused, now());
     }
-    const auto& request = part.requests.at(call.connection.slot);
-    pursue(process, call.connection, request->answered(moment(process), answer));
+    const auto& request = pool.connections[opening.connection.slot].permit;
+    pursue(pool, opening.connection, request->answered(moment(pool.host), answer));
 }
 
-Wall Fleet::clock_of(const Process& process) const {
-    return wall_of(now() + process.skew);
+Wall Fleet::clock_of(const Host& host) const {
+    return wall_of(now() + host.skew);
 }
 
-pool::Moment Fleet::moment(const Process& process) const {
-    return {.steady = steady(now()), .wall = clock_of(process) - process.part->clock.ahead()};
+pool::Moment Fleet::moment(const Host& host) const {
+    return {.steady = steady(now()), .wall = clock_of(host) - host.part->clock.ahead()};
 }
 
-Time Fleet::half_way(Process& process) const {
-    return draw(scenario_.table.latency, process.permits) / 2;
+Time Fleet::half_way(Host& host) const {
+    return draw(scenario_.table.latency, host.permits) / 2;
 }
 
 // From the first process that is on its own to the last.
-void Fleet::note_degraded(Process& process) {
-    const Part& part = *process.part;
+void Fleet::note_degraded(Host& host) {
+    const Part& part = *host.part;
     const bool is = part.breaker.open() || (part.blocks && part.blocks->degraded()) ||
                     (part.leases && part.leases->degraded());
-    if (is == process.degraded) {
+    if (is == host.degraded) {
         return;
     }
-    process.degraded = is;
-    trace(process, is ? "is on its own: the table does not answer" : "hears the table again");
+    host.degraded = is;
+    trace(host, is ? "is on its own: the table does not answer" : "hears the table again");
     degraded_since_ = degraded_ == 0 ? now() : degraded_since_;
     degraded_ += is ? 1 : -1;
     if (degraded_ == 0) {

@@ -11,20 +11,19 @@ constexpr Time slot_patience = std::chrono::seconds{5};  // As the opener that s
 
 }  // namespace
 
-void Fleet::join(Process& process) {
+void Fleet::join(Host& host) {
     const Slots& slots = scenario_.slots;
-    const std::uint64_t seed =
-        seed_of(seed_, process.service.name, fmt::format("slots {}", process.life));
+    const std::uint64_t seed = seed_of(seed_, host.name, fmt::format("slots {}", host.life));
     if (slots.kind == SlotsKind::blocks) {
         const pool::SlotBlocksConfig config{.size = slots.block,
                                             .count = scenario_.cluster.ceiling / slots.block,
                                             .ttl = slots.ttl,
                                             .renew_every = slots.renew_every,
                                             .local_cap = slots.local_cap};
-        process.part->blocks = std::make_unique<pool::SlotBlocks>(config, limits_, seed);
-        want_slots(process);
+        host.part->blocks = std::make_unique<pool::SlotBlocks>(config, limits_, seed);
+        want_slots(host);
     } else if (slots.kind == SlotsKind::leases) {
-        process.part->leases = std::make_unique<pool::Leases>(
+        host.part->leases = std::make_unique<pool::Leases>(
             pool::LeasesConfig{.limit = scenario_.cluster.ceiling, .local_cap = slots.local_cap},
             limits_,
             seed,
@@ -32,52 +31,60 @@ void Fleet::join(Process& process) {
     }
 }
 
-void Fleet::want_slots(Process& process) {
-    if (process.part->blocks) {
-        tell_slots(process, pool::WantSlots{process.target});
+void Fleet::want_slots(Host& host) {
+    if (host.part->blocks) {
+        int wanted = 0;
+        for (const Pool* pool : host.pools) {
+            wanted += pool->target;
+        }
+        tell_slots(host, pool::WantSlots{wanted});
     }
 }
 
 // Permits perish and slots do not, so the slot comes first.
-void Fleet::seek_slot(Process& process, pool::ConnectionId connection) {
-    Part& part = *process.part;
+void Fleet::seek_slot(Pool& pool, pool::ConnectionId connection) {
+    Part& part = *pool.host.part;
     if (part.blocks) {
-        part.line.push_back(connection);
-        at(now() + slot_patience, Step::no_slot, process, connection);
-        return tell_slots(process, pool::SlotsTick{});
+        part.line.push_back({&pool, connection});
+        at(now() + slot_patience, Step::no_slot, pool, connection);
+        return tell_slots(pool.host, pool::SlotsTick{});
     }
     if (part.leases) {
-        part.wishes.emplace(connection.birth, connection);
-        return tell_leases(process,
-                           pool::WantLease{.wish = pool::LeaseWish{connection.birth},
+        const std::uint64_t wish = ++part.wishes_made;
+        part.wishes.emplace(wish, Opening{&pool, connection});
+        return tell_leases(pool.host,
+                           pool::WantLease{.wish = pool::LeaseWish{wish},
                                            .deadline = steady(now() + slot_patience)});
     }
-    seek_permit(process, connection);
+    seek_permit(pool, connection);
 }
 
-void Fleet::give_slot_back(Process& process) {
-    Part& part = *process.part;
+void Fleet::give_slot_back(Host& host) {
+    Part& part = *host.part;
     if (part.blocks) {
         part.blocks->release(steady(now()), part.slots.back());
         part.slots.pop_back();
-        tell_slots(process, pool::SlotsTick{});
+        tell_slots(host, pool::SlotsTick{});
     } else if (part.leases) {
         const pool::LeaseId lease = part.held.back();
         part.held.pop_back();
-        tell_leases(process, pool::GiveLeaseBack{lease});
+        tell_leases(host, pool::GiveLeaseBack{lease});
     }
 }
 
-void Fleet::end_waiting(Process& process, pool::ConnectionId connection) {
-    const auto found = std::ranges::find(process.part->line, connection);
-    if (found != process.part->line.end()) {
-        process.part->line.erase(found);
-        forgo(process, connection, Outcome::full);
+void Fleet::end_waiting(Pool& pool, pool::ConnectionId connection) {
+    auto& line = pool.host.part->line;
+    const auto found = std::ranges::find_if(line, [&](const Opening& opening) {
+        return opening.pool == &pool && opening.connection == connection;
+    });
+    if (found != line.end()) {
+        line.erase(found);
+        forgo(pool, connection, Outcome::full);
     }
 }
 
-void Fleet::tell_slots(Process& process, const pool::SlotEvent& event) {
-    Part& part = *process.part;
+void Fleet::tell_slots(Host& host, const pool::SlotEvent& event) {
+    Part& part = *host.part;
     pool::SlotActions actions;
     const auto step = [&](const pool::SlotEvent& what) {
         part.blocks->step(steady(now()), what, actions);
@@ -89,9 +96,9 @@ void Fleet::tell_slots(Process& process, const pool::SlotEvent& event) {
             break;
         }
         part.slots.push_back(*slot);
-        const pool::ConnectionId served = part.line.front();
+        const Opening served = part.line.front();
         part.line.pop_front();
-        seek_permit(process, served);
+        seek_permit(*served.pool, served.connection);
     }
     step(pool::SlotsTick{});  // Perhaps it is time for another block.
     for (const pool::SlotAction& action : actions) {
@@ -104,60 +111,62 @@ void Fleet::tell_slots(Process& process, const pool::SlotEvent& event) {
     }
     if (!part.asking && !part.questions.empty()) {
         part.asking = true;
-        ask_table(process, part.questions.front());
+        ask_table(host, part.questions.front(), {});
         part.questions.pop_front();
     }
-    plan_tending(process, part.blocks->next_wake());
+    plan_tending(host, part.blocks->next_wake());
 }
 
-void Fleet::tell_leases(Process& process, const pool::LeaseEvent& event) {
+void Fleet::tell_leases(Host& host, const pool::LeaseEvent& event) {
     pool::LeaseActions actions;
-    process.part->leases->step(steady(now()), event, actions);
+    host.part->leases->step(steady(now()), event, actions);
     for (const pool::LeaseAction& action : actions) {
-        on_lease(process, action);
+        on_lease(host, action);
     }
-    plan_tending(process, process.part->leases->next_wake());
+    plan_tending(host, host.part->leases->next_wake());
 }
 
-void Fleet::on_lease(Process& process, const pool::LeaseAction& action) {
-    Part& part = *process.part;
+void Fleet::on_lease(Host& host, const pool::LeaseAction& action) {
+    Part& part = *host.part;
     const auto take = [&](pool::LeaseWish wish) {
         const auto found = part.wishes.find(static_cast<std::uint64_t>(wish));
-        const pool::ConnectionId connection = found->second;
+        const Opening opening = found->second;
         part.wishes.erase(found);
-        return connection;
+        return opening;
     };
     if (const auto* granted = std::get_if<pool::LeaseGranted>(&action)) {
         part.held.push_back(granted->lease);
-        seek_permit(process, take(granted->wish));
+        const Opening opening = take(granted->wish);
+        seek_permit(*opening.pool, opening.connection);
     } else if (const auto* denied = std::get_if<pool::LeaseDenied>(&action)) {
-        forgo(process, take(denied->wish), Outcome::full);
+        const Opening opening = take(denied->wish);
+        forgo(*opening.pool, opening.connection, Outcome::full);
     } else {
-        ask_table(process, action);
+        ask_table(host, action, {});
     }
 }
 
-void Fleet::tend(Process& process) {
-    if (process.part->wake != now()) {
+void Fleet::tend(Host& host) {
+    if (host.part->wake != now()) {
         return;
     }
-    process.part->wake = Time::max();
-    if (process.part->blocks) {
-        tell_slots(process, pool::SlotsTick{});
+    host.part->wake = Time::max();
+    if (host.part->blocks) {
+        tell_slots(host, pool::SlotsTick{});
     } else {
-        tell_leases(process, pool::LeasesTick{});
+        tell_leases(host, pool::LeasesTick{});
     }
-    note_degraded(process);
+    note_degraded(host);
 }
 
-void Fleet::plan_tending(Process& process, Steady wanted) {
+void Fleet::plan_tending(Host& host, Steady wanted) {
     if (wanted == Steady::max()) {
         return;
     }
     const Time when = std::max(now(), Time{wanted - steady(Time{0})});
-    if (when < process.part->wake) {
-        process.part->wake = when;
-        at(when, Step::tend, process);
+    if (when < host.part->wake) {
+        host.part->wake = when;
+        at(when, Step::tend, host);
     }
 }
 

@@ -1,5 +1,6 @@
 // What is seen of a fleet.
 #include <algorithm>
+#include <ranges>
 
 #include "fleet.hpp"
 #include <fmt/core.h>
@@ -32,8 +33,8 @@ void Fleet::note_ages() {
     }
     result_.seen.age_part = longest / age_parts + Time{1};
     AgeRow row{.at = now(), .counts = std::vector<std::uint32_t>(age_parts)};
-    for (const Process& process : processes_) {
-        for (const Connection& connection : process.connections) {
+    for (const Pool& pool : pools_) {
+        for (const Connection& connection : pool.connections) {
             if (connection.open && !connection.dead) {
                 const auto part = (now() - connection.opened) / result_.seen.age_part;
                 ++row.counts[static_cast<std::size_t>(std::min<Time::rep>(part, age_parts - 1))];
@@ -45,53 +46,61 @@ void Fleet::note_ages() {
 
 std::vector<Sample> Fleet::row(Time now) const {
     std::vector<Sample> row;
-    row.reserve(processes_.size());
-    for (const Process& process : processes_) {
-        const int lent = process.machine ? process.machine->counts().in_use : 0;
+    row.reserve(pools_.size());
+    for (const Pool& pool : pools_) {
+        const int lent = pool.machine ? pool.machine->counts().in_use : 0;
         row.push_back({.at = now,
-                       .service = process.number,
-                       .ready = std::max(0, process.owned - lent),
-                       .lent = std::min(lent, process.owned),
-                       .target = process.target,
-                       .counters = process.counters});
+                       .service = pool.number,
+                       .ready = std::max(0, pool.owned - lent),
+                       .lent = std::min(lent, pool.owned),
+                       .target = pool.target,
+                       .counters = pool.counters});
     }
     return row;
 }
 
-// Why the fleet has fewer connections than it wants, process by process.
+// How many of its openings wait for one.
+int Fleet::without_slot(const Pool& pool) {
+    const Part& part = *pool.host.part;
+    const auto waits = [&](const Opening& opening) { return opening.pool == &pool; };
+    const auto wishes = part.wishes | std::views::values;
+    return static_cast<int>(std::ranges::count_if(part.line, waits) +
+                            std::ranges::count_if(wishes, waits));
+}
+
+// Why the fleet has fewer connections than it wants, pool by pool.
 void Fleet::explain() {
     int owned = 0;
     int target = 0;
     std::vector<std::string> lines;
-    for (const Process& process : processes_) {
-        owned += process.owned;
-        target += process.target;
-        if (process.owned >= process.target) {
+    for (const Pool& pool : pools_) {
+        owned += pool.owned;
+        target += pool.target;
+        if (pool.owned >= pool.target) {
             continue;
         }
         std::string why;
         const auto add = [&](bool so, const std::string& what) {
             why += so ? fmt::format("{}{}", why.empty() ? "" : ", ", what) : "";
         };
-        add(!process.machine, "it is down");
-        const auto slotless =
-            static_cast<int>(process.part->line.size() + process.part->wishes.size());
+        add(!pool.machine, "it is down");
+        const int slotless = without_slot(pool);
         add(slotless > 0, fmt::format("{} wait for a slot", slotless));
-        add(process.permits_waiting > slotless,
-            fmt::format("{} wait for a permit", process.permits_waiting - slotless));
-        add(process.degraded, "the shared table does not answer");
-        add(process.connecting > 0, fmt::format("{} are being opened", process.connecting));
-        const auto unnoticed = std::ranges::count_if(process.connections, &Connection::dead);
+        add(pool.permits_waiting > slotless,
+            fmt::format("{} wait for a permit", pool.permits_waiting - slotless));
+        add(pool.host.degraded, "the shared table does not answer");
+        add(pool.connecting > 0, fmt::format("{} are being opened", pool.connecting));
+        const auto unnoticed = std::ranges::count_if(pool.connections, &Connection::dead);
         add(unnoticed > 0, fmt::format("{} are dead and nobody has noticed", unnoticed));
-        if (process.machine && process.machine->paused_until() > steady(now())) {
+        if (pool.machine && pool.machine->paused_until() > steady(now())) {
             add(true,
                 fmt::format("it pauses for {} after failed openings",
-                            format_duration(process.machine->paused_until() - steady(now()))));
+                            format_duration(pool.machine->paused_until() - steady(now()))));
         }
         lines.push_back(fmt::format("{}: {} of {}: {}",
-                                    process.service.name,
-                                    process.owned,
-                                    process.target,
+                                    pool.service.name,
+                                    pool.owned,
+                                    pool.target,
                                     why.empty() ? "it has no room for another" : why));
     }
     result_.explanation.push_back(
@@ -99,9 +108,15 @@ void Fleet::explain() {
     result_.explanation.insert(result_.explanation.end(), lines.begin(), lines.end());
 }
 
-void Fleet::trace(const Process& process, std::string_view what) const {
-    if (watch_.trace && process.service.name == watch_.traced) {
+void Fleet::trace(const Pool& pool, std::string_view what) const {
+    if (watch_.trace && pool.service.name == watch_.traced) {
         watch_.trace(now(), what);
+    }
+}
+
+void Fleet::trace(const Host& host, std::string_view what) const {
+    for (const Pool* pool : host.pools) {
+        trace(*pool, what);
     }
 }
 

@@ -107,6 +107,10 @@ private:
             Service service;
             fields.read("name", service.name);
             fields.require(!service.name.empty(), "name", "a service needs a name");
+            fields.require(scenario.profile != Profile::standard ||
+                               service.name.find('/') == std::string::npos,
+                           "name",
+                           "a / stands between a process and its pool");
             fields.require(names.insert(service.name).second,
                            "name",
                            fmt::format("there are two services '{}'", service.name));
@@ -116,11 +120,26 @@ private:
             } else {
                 read_reservoir(fields, service);
             }
+            int pools = 1;
             if (scenario.profile == Profile::standard) {
                 read_standard_service(fields, service);
+                pools = read_pools(fields, services_max - scenario.services.size());
+            } else if (fields.has("pools")) {
+                fields.refuse("pools", "the older models have one; use --profile default");
             }
             fields.finish();
-            scenario.services.push_back(std::move(service));
+            add_pools(service, pools);
+        }
+    }
+
+    // Each is a row of its own, and so wants a name of its own.
+    void add_pools(Service service, int pools) {
+        service.process = service.name;
+        for (int i = 1; i <= pools; ++i) {
+            if (pools > 1) {
+                service.name = fmt::format("{}/{}", service.process, i);
+            }
+            loaded_.scenario.services.push_back(service);
         }
     }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "templates.hpp"
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -13,6 +14,7 @@ namespace {
 
 constexpr int in_flight_max = 1'000;
 constexpr int block_max = 1'000;
+constexpr int pools_max = 100;  // In one process.
 
 template <class Enum>
 struct Word {
@@ -352,6 +354,17 @@ void read_standard_service(Fields& fields, Service& service) {
                    fmt::format("give 0 to {}", pool::target_max));
     fields.read("spread", service.spread);
     fields.read("probeEvery", service.probe_every);
+}
+
+int read_pools(Fields& fields, std::size_t most) {
+    int pools = 1;
+    fields.read("pools", pools);
+    fields.require(
+        pools >= 1 && pools <= pools_max, "pools", fmt::format("give 1 to {}", pools_max));
+    fields.require(static_cast<std::size_t>(pools) <= most,
+                   "pools",
+                   fmt::format("at most {} pools in all", services_max));
+    return pools;
 }
 
 void read_standard_work(Fields& fields, Workload& work) {

@@ -9,6 +9,8 @@ namespace holdfast::sim {
 void read_standard(Fields& top, Scenario& scenario);
 // inFlight, lead, overshoot, spread, probeEvery.
 void read_standard_service(Fields& fields, Service& service);
+// How many pools the service has in its process. Requires: at most `most` are left.
+[[nodiscard]] int read_pools(Fields& fields, std::size_t most);
 // arrivals, rate, on, off, trace, retries, retryAfter.
 void read_standard_work(Fields& fields, Workload& work);
 

@@ -66,6 +66,36 @@ TEST(StandardScenario, ALeadBringsRoomForTheReplacements) {
     EXPECT_EQ(overshoot("    lead: 30s\n    overshoot: 7\n"), 7);
 }
 
+TEST(StandardScenario, EachPoolOfAProcessIsARow) {
+    const Scenario scenario =
+        load("services: [{name: a, pools: 2, targetReady: 7}, {name: b, startDelay: 3s}]\n");
+    ASSERT_EQ(scenario.services.size(), 3);
+    EXPECT_EQ(scenario.services[0].name, "a/1");
+    EXPECT_EQ(scenario.services[1].name, "a/2");
+    EXPECT_EQ(scenario.services[1].process, "a");
+    EXPECT_EQ(scenario.services[1].target, 7);
+    EXPECT_EQ(scenario.services[2].name, "b");
+    EXPECT_EQ(scenario.services[2].process, "b");
+    EXPECT_EQ(scenario.target(), 64);
+}
+
+// Half of a fleet that is overlooked would be worse than a refusal.
+TEST(StandardScenario, TheOlderModelsRefuseSeveralPools) {
+    for (const Profile profile : {Profile::compat_r, Profile::compat_s}) {
+        const std::string target =
+            profile == Profile::compat_s ? ", targetOpen: 5" : ", targetReady: 5";
+        const std::string text = "services: [{name: a" + target + ", pools: 2}]\n";
+        try {
+            (void)parse_scenario("fleet.yaml", text, {.profile = profile});
+            ADD_FAILURE() << text << " was accepted";
+        } catch (const InvalidArgument& error) {
+            EXPECT_THAT(
+                error.what(),
+                AllOf(HasSubstr("fleet.yaml:1:"), HasSubstr("services[0].pools: the older")));
+        }
+    }
+}
+
 TEST(StandardScenario, EachRefusalNamesFileLineAndKey) {
     HOLDFAST_CHECK("poolsim loader.refusals");
     const std::vector<std::pair<std::string, std::string>> all{
@@ -96,6 +126,8 @@ TEST(StandardScenario, EachRefusalNamesFileLineAndKey) {
         {"assertions: [{kind: maxEmptyRate, window: 0s}]", "assertions[0].window: give more"},
         {"defaults: {inFlight: 0}", "services[0].inFlight: give 1 to"},
         {"defaults: {overshoot: -1}", "services[0].overshoot: give 0 to"},
+        {"defaults: {pools: 0}", "services[0].pools: give 1 to 100"},
+        {"defaults: {pools: 101}", "services[0].pools: give 1 to 100"},
         {"defaults: {lead: 5m, baseLifetime: 5m}",
          "services[0].lead: must be shorter than baseLifetime without guardWindow"},
         {"defaults: {lead: 1s, overshoot: 0}", "services[0].overshoot: with a lead give 1 or more"},

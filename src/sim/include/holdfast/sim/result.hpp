@@ -41,7 +41,7 @@ struct Counters {
 // One service at one moment.
 struct Sample {
     Time at{};
-    std::uint32_t service = 0;  // In file order.
+    std::uint32_t service = 0;  // In file order; each pool of a process is one.
     int ready = 0;
     int lent = 0;
     int target = 0;

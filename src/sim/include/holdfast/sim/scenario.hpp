@@ -71,9 +71,11 @@ struct Workload {
     Time wait_max = std::chrono::seconds{10};
 };
 
-// One process and its pool.
+// One pool of a process, which has more of them only if it says so. The pools of a process follow
+// each other; they start and end together, and share its part of the fleet's limits.
 struct Service {
-    std::string name;
+    std::string name;       // Of the pool: "a", or "a/1" and "a/2".
+    std::string process{};  // Its process: "a".
     int target = 50;
     Time guard = std::chrono::seconds{45};
     Time life = std::chrono::minutes{11};
