@@ -135,6 +135,7 @@ void add_shared(const Scenario& scenario, const Result& result, std::vector<Figu
     figures.push_back(
         {.name = "table_throttled", .value = static_cast<double>(seen.table_throttled)});
     figures.push_back({.name = "degraded_s", .value = seconds_of(seen.degraded)});
+    figures.push_back({.name = "shed", .value = static_cast<double>(seen.shed)});
 }
 
 }  // namespace

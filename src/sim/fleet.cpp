@@ -26,9 +26,7 @@ pool::PermitConfig permits_of(const Scenario& scenario) {
 Fleet::Part::Part() = default;
 
 Fleet::Host::Host(const std::string& process, std::uint32_t index, std::uint64_t seed)
-    : name(process), number(index), permits(seed_of(seed, process, "permits")) {
-    part.emplace();
-}
+    : name(process), number(index), permits(seed_of(seed, process, "permits")) {}
 
 Fleet::Pool::Pool(const Service& which, Host& process, std::uint32_t index, std::uint64_t seed)
     : service(which),
@@ -143,19 +141,29 @@ void Fleet::handle(const What& what) {
         case Step::reply:
             return hear_table(hosts_[what.number], what);
         case Step::start:
-        case Step::tend: {
-            Host& host = hosts_[what.number];
-            if (what.life == host.life) {
-                what.step == Step::start ? start(host) : tend(host);
-            }
-            return;
-        }
+        case Step::tend:
+        case Step::shed:
+            return handle(hosts_[what.number], what);
         default:
             break;
     }
     Pool& pool = pools_[what.number];
     if (what.life == pool.host.life) {
         handle(pool, what);
+    }
+}
+
+void Fleet::handle(Host& host, const What& what) {
+    if (what.life != host.life) {
+        return;
+    }
+    switch (what.step) {
+        case Step::start:
+            return start(host);
+        case Step::tend:
+            return tend(host);
+        default:
+            return shed(host);
     }
 }
 

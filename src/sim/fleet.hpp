@@ -47,6 +47,7 @@ private:
         no_slot,    // An opening has waited for one long enough.
         forgo,      // An opening gets no permit, or no lease.
         tend,       // Slots or leases want to be told the time.
+        shed,       // The pools of a host hold more than it has slots for.
         reap,       // What dead processes hold.
         fault,
         fault_end,
@@ -111,6 +112,8 @@ private:
         std::uint64_t wishes_made = 0;
 
         Time wake = Time::max();
+        bool shed_planned = false;
+        bool shed_told = false;  // Its pools; to be taken back when there is room again.
     };
 
     // A question to the shared table, on its way there and back.
@@ -133,9 +136,9 @@ private:
         std::vector<Pool*> pools{};
         bool cut_off = false;
         ReservationClock bucket{1, 1};
-        std::optional<Part> part{};  // Never empty; another in each life.
-        bool degraded = false;       // It cannot ask the shared table.
-        Time skew{};                 // So far its clock is ahead.
+        std::unique_ptr<Part> part = std::make_unique<Part>();  // Another in each life.
+        bool degraded = false;                                  // It cannot ask the shared table.
+        Time skew{};                                            // So far its clock is ahead.
         Random permits;
     };
 
@@ -166,6 +169,7 @@ private:
     };
 
     void handle(const What& what);
+    void handle(Host& host, const What& what);
     void handle(Pool& pool, const What& what);
     void share_out(double per_second);
     void at(Time when, Step step, const Host& host);
@@ -216,6 +220,9 @@ private:
     void want_slots(Host& host);
     void tend(Host& host);
     void plan_tending(Host& host, Steady wanted);
+    [[nodiscard]] int excess(const Part& part) const;
+    void plan_shedding(Host& host);
+    void shed(Host& host);
     void end_waiting(Pool& pool, pool::ConnectionId connection);
 
     // Work (fleet_work.cpp).

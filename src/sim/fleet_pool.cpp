@@ -72,7 +72,7 @@ void Fleet::stop(Host& host, bool in_order) {
         pool->machine.reset();
         pool->wake = Time::max();
     }
-    host.part.emplace();
+    host.part = std::make_unique<Part>();
     note_degraded(host);
     ++host.life;
 }
@@ -109,6 +109,7 @@ void Fleet::on(Pool& pool, const pool::Close& close) {
         close.reason == pool::Reason::surplus || close.reason == pool::Reason::idle;
     counters.discard_expired += close.reason == pool::Reason::expired ? 1 : 0;
     counters.discard_full += surplus ? 1 : 0;
+    result_.seen.shed += close.reason == pool::Reason::slot_lost ? 1 : 0;
     result_.seen.wasted += surplus && !connection.used ? 1 : 0;
     result_.seen.ages.push_back(now() - connection.opened);
     if (!connection.dead) {

@@ -227,6 +227,36 @@ TEST(SlotStory, WhoGoesInOrderLeavesItsBlocksToOthers) {
     EXPECT_EQ(owned_at(result, minutes{2}), 50);
 }
 
+// A block that was not renewed may be somebody else's by now. A connection without a slot goes: at
+// once if it is idle, when it comes home if it is lent.
+TEST(SlotStory, ConnectionsGoWhenTheirSlotsAreLost) {
+    HOLDFAST_CHECK("poolsim slots.shed");
+    for (const char* kind : {"blocks", "leases"}) {
+        const auto run = [&](const std::string& more) {
+            return simulate(
+                parse_scenario("lost.yaml",
+                               std::string("duration: 20m\nslots: {kind: ") + kind + more +
+                                   "}\nfaults: [{kind: dynamodb_outage, at: 5m, for: 6m}]\n"
+                                   "defaults: {targetReady: 20, workload: {enabled: true, "
+                                   "arrivals: steady, rate: 1, holdTime: 30s, maxWait: 1s}}\n"
+                                   "services: [{name: a, pools: 2}, {name: b}]\n")
+                    .scenario,
+                1);
+        };
+        const Result result = run("");
+        EXPECT_EQ(owned_at(result, minutes{5} - seconds{1}), 60) << kind;
+        EXPECT_EQ(owned_at(result, minutes{10}), 0) << kind << ": nothing is ours any more";
+        EXPECT_GT(result.seen.shed, 30) << kind << ": the others were old, and not replaced";
+        EXPECT_EQ(owned_at(result, minutes{15}), 60) << kind << ": the table is back";
+        EXPECT_EQ(result.seen.leaked, 0) << kind;
+
+        const Result capped = run(", localCap: 10");
+        EXPECT_EQ(owned_at(capped, minutes{10}), 2 * 10) << kind << ": of each process, not pool";
+        EXPECT_EQ(owned_at(capped, minutes{16}), 60) << kind;
+        EXPECT_EQ(capped.seen.leaked, 0) << kind;
+    }
+}
+
 TEST(SlotStory, EveryKindIsDeterministic) {
     for (const char* kind : {"blocks", "leases"}) {
         const Scenario scenario =

@@ -115,6 +115,7 @@ void Fleet::tell_slots(Host& host, const pool::SlotEvent& event) {
         part.questions.pop_front();
     }
     plan_tending(host, part.blocks->next_wake());
+    plan_shedding(host);
 }
 
 void Fleet::tell_leases(Host& host, const pool::LeaseEvent& event) {
@@ -124,6 +125,7 @@ void Fleet::tell_leases(Host& host, const pool::LeaseEvent& event) {
         on_lease(host, action);
     }
     plan_tending(host, host.part->leases->next_wake());
+    plan_shedding(host);
 }
 
 void Fleet::on_lease(Host& host, const pool::LeaseAction& action) {
@@ -167,6 +169,38 @@ void Fleet::plan_tending(Host& host, Steady wanted) {
     if (when < host.part->wake) {
         host.part->wake = when;
         at(when, Step::tend, host);
+    }
+}
+
+// So many connections have lost their right to exist.
+int Fleet::excess(const Part& part) const {
+    if (part.blocks) {
+        return part.blocks->excess(steady(now()));
+    }
+    return part.leases ? part.leases->excess() : 0;
+}
+
+// A moment later: it may be a machine's own action that showed it.
+void Fleet::plan_shedding(Host& host) {
+    Part& part = *host.part;
+    if (!part.shed_planned && (part.shed_told || excess(part) > 0)) {
+        part.shed_planned = true;
+        at(now(), Step::shed, host);
+    }
+}
+
+// Each pool is told its share of what must go, by what it wants, as the keeper that ships does.
+void Fleet::shed(Host& host) {
+    Part& part = *host.part;
+    part.shed_planned = false;
+    const std::int64_t lost = excess(part);
+    part.shed_told = lost > 0;
+    std::int64_t all = 0;
+    for (const Pool* pool : host.pools) {
+        all += pool->target;
+    }
+    for (Pool* pool : host.pools) {
+        tell(*pool, pool::Shed{static_cast<int>((lost * pool->target + all - 1) / all)});
     }
 }
 

@@ -102,6 +102,9 @@ std::string table_line(const Observations& seen) {
         text += fmt::format("; degraded for {}: some processes could not ask it",
                             format_duration(degraded));
     }
+    if (seen.shed > 0) {
+        text += fmt::format("; {} connections given up, as their slots were lost", seen.shed);
+    }
     return text + "\n";
 }
 

@@ -99,6 +99,7 @@ struct Observations {
     std::int64_t refused = 0;        // Requests whose wait was in vain.
     std::int64_t wasted = 0;         // Opened, and closed as one too many before anybody used it.
     std::int64_t leaked = 0;         // Open at the cluster, and nobody's.
+    std::int64_t shed = 0;           // Given up, because the right to hold them was lost.
     int total_max = 0;               // Open at a time.
 
     // Of the limits that the fleet shares.
