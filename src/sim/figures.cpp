@@ -134,6 +134,8 @@ void add_shared(const Scenario& scenario, const Result& result, std::vector<Figu
         {.name = "table_refused_per_second_max", .value = static_cast<double>(refused_max)});
     figures.push_back(
         {.name = "table_throttled", .value = static_cast<double>(seen.table_throttled)});
+    figures.push_back(
+        {.name = "table_conflicts", .value = static_cast<double>(seen.table_conflicts)});
     figures.push_back({.name = "degraded_s", .value = seconds_of(seen.degraded)});
     figures.push_back({.name = "shed", .value = static_cast<double>(seen.shed)});
 }

@@ -23,7 +23,7 @@ pool::PermitConfig permits_of(const Scenario& scenario) {
 
 }  // namespace
 
-Fleet::Part::Part() = default;
+Fleet::Part::Part(Bucket whole, Bucket fair) : own(std::move(whole)), share(std::move(fair)) {}
 
 Fleet::Host::Host(const std::string& process, std::uint32_t index, std::uint64_t seed)
     : name(process), number(index), permits(seed_of(seed, process, "permits")) {}
@@ -60,6 +60,9 @@ Fleet::Fleet(const Scenario& scenario, std::uint64_t seed, const Watch& watch)
         hosts_.back().pools.push_back(&pools_.emplace_back(service, hosts_.back(), number, seed));
     }
     share_out(scenario.limit_per_second);
+    for (Host& host : hosts_) {
+        host.part = new_part();
+    }
     for (std::uint32_t i = 0; i < scenario.faults.size(); ++i) {
         if (scenario.faults[i].kind != FaultKind::cold_start) {
             agenda_.at(scenario.faults[i].at, {.step = Step::fault, .number = i});
@@ -87,6 +90,7 @@ Result Fleet::run() {
     }
     seen.table_counted = table_.counted();
     seen.table_throttled = table_.throttled();
+    seen.table_conflicts = table_.conflicts();
     if (degraded_ > 0) {
         seen.degraded += scenario_.duration - degraded_since_;
     }
@@ -99,10 +103,25 @@ Result Fleet::run() {
 
 // Each process has its part of what all may open, whatever the number of its pools.
 void Fleet::share_out(double per_second) {
-    const auto count = static_cast<double>(hosts_.size());
-    for (Host& host : hosts_) {
-        host.bucket.set(per_second / count, std::max(1.0, scenario_.limiter.burst / count));
+    const Limiter& limiter = scenario_.limiter;
+    const int count = static_cast<int>(hosts_.size());
+    share_ = per_second / count;
+    share_burst_ = std::max(1, limiter.burst / count);
+    if (limiter.kind != LimiterKind::local) {  // Where the share stands in for the table.
+        share_ = std::min(share_, limiter.own_per_second);
+        share_burst_ = std::min(share_burst_, limiter.own_burst);
     }
+    for (Host& host : hosts_) {
+        if (host.part) {
+            host.part->share.rate = share_;
+        }
+    }
+}
+
+std::unique_ptr<Fleet::Part> Fleet::new_part() const {
+    return std::make_unique<Part>(
+        Bucket(scenario_.limiter.own_per_second, scenario_.limiter.own_burst),
+        Bucket(share_, share_burst_));
 }
 
 void Fleet::at(Time when, Step step, const Host& host) {
@@ -143,6 +162,7 @@ void Fleet::handle(const What& what) {
         case Step::start:
         case Step::tend:
         case Step::shed:
+        case Step::serve:
             return handle(hosts_[what.number], what);
         default:
             break;
@@ -162,6 +182,8 @@ void Fleet::handle(Host& host, const What& what) {
             return start(host);
         case Step::tend:
             return tend(host);
+        case Step::serve:
+            return serve(host);
         default:
             return shed(host);
     }

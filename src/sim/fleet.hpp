@@ -21,6 +21,7 @@
 #include <holdfast/base/random.hpp>
 #include <holdfast/pool/breaker.hpp>
 #include <holdfast/pool/machine.hpp>
+#include <holdfast/pool/token_bucket.hpp>
 
 namespace holdfast::sim {
 
@@ -44,6 +45,7 @@ private:
         call,       // A question reaches the shared table,
         reply,      // and its answer whoever asked.
         pause_end,  // Of a request for a permit.
+        serve,      // A permit of a process's own may be there.
         no_slot,    // An opening has waited for one long enough.
         forgo,      // An opening gets no permit, or no lease.
         tend,       // Slots or leases want to be told the time.
@@ -71,6 +73,7 @@ private:
         std::uint64_t birth = 0;
         Time asked{};
         Time opened{};
+        Time permit_by{};
         bool open = false;
         bool dead = false;  // The server has closed it; the machine has not noticed.
         bool lent = false;
@@ -92,10 +95,23 @@ private:
         pool::ConnectionId connection{};
     };
 
+    // Permits of a process's own, and the openings that stand in line for them.
+    struct Bucket {
+        Bucket(double per_second, int burst) : rate(per_second), tokens(per_second, burst) {}
+
+        double rate;  // While the cluster does not refuse us.
+        pool::TokenBucket tokens;
+        std::unordered_map<std::uint64_t, Opening> line{};
+        Time wake = Time::max();
+    };
+
     // What one life of a host has of the limits that the fleet shares.
     struct Part {
-        Part();
+        Part(Bucket whole, Bucket fair);
 
+        pool::SlowDown pace{pool::FleetLimits{}};
+        Bucket own;    // What it allows itself, once the cluster has refused it,
+        Bucket share;  // and its share of what all may open.
         pool::Breaker breaker{pool::FleetLimits{}};
         pool::PermitMemory memory{};
         pool::ClockSkew clock{};
@@ -135,10 +151,9 @@ private:
         std::uint32_t life = 0;
         std::vector<Pool*> pools{};
         bool cut_off = false;
-        ReservationClock bucket{1, 1};
-        std::unique_ptr<Part> part = std::make_unique<Part>();  // Another in each life.
-        bool degraded = false;                                  // It cannot ask the shared table.
-        Time skew{};                                            // So far its clock is ahead.
+        std::unique_ptr<Part> part{};  // Never null; another in each life.
+        bool degraded = false;         // It cannot ask the shared table.
+        Time skew{};                   // So far its clock is ahead.
         Random permits;
     };
 
@@ -172,6 +187,7 @@ private:
     void handle(Host& host, const What& what);
     void handle(Pool& pool, const What& what);
     void share_out(double per_second);
+    [[nodiscard]] std::unique_ptr<Part> new_part() const;
     void at(Time when, Step step, const Host& host);
     void at(Time when, Step step, const Pool& pool, pool::ConnectionId connection = {});
 
@@ -197,7 +213,11 @@ private:
 
     // Permits, and the table they come from (fleet_permits.cpp).
     void seek_permit(Pool& pool, pool::ConnectionId connection);
+    void ask_fleet(Pool& pool, pool::ConnectionId connection);
     void take_share(Pool& pool, pool::ConnectionId connection);
+    void stand_in_line(Bucket& bucket, Pool& pool, pool::ConnectionId connection);
+    void serve(Host& host);
+    void serve(Host& host, Bucket& bucket);
     void pursue(Pool& pool, pool::ConnectionId connection, const pool::PermitStep& step);
     void use_permit(Pool& pool, pool::ConnectionId connection, Time when);
     void forgo(Pool& pool, pool::ConnectionId connection, Outcome why);
@@ -270,6 +290,9 @@ private:
     std::uint64_t leases_made_ = 0;
     int degraded_ = 0;  // Hosts that are on their own,
     Time degraded_since_{};
+    double share_ = 1;     // Of each process, in a second,
+    int share_burst_ = 1;  // and at once.
+    std::uint64_t waiters_made_ = 0;
     std::deque<Host> hosts_;
     std::deque<Pool> pools_;
     pool::Actions actions_;

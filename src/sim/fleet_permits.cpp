@@ -13,38 +13,83 @@ constexpr Time retry_pause =
 
 }  // namespace
 
+// The fleet's permits were not slow enough for the cluster, if it has refused us of late: then our
+// own bucket brakes besides. So does the limiter that ships.
 void Fleet::seek_permit(Pool& pool, pool::ConnectionId connection) {
-    switch (scenario_.limiter.kind) {
-        case LimiterKind::none:
-            return use_permit(pool, connection, now());
-        case LimiterKind::ideal:
-            return use_permit(pool, connection, shared_.reserve(now()));
-        case LimiterKind::local:
-            return use_permit(pool, connection, pool.host.bucket.reserve(now()));
-        case LimiterKind::counter:
-        case LimiterKind::bucket:
-        case LimiterKind::reserve:
-            break;
+    Part& part = *pool.host.part;
+    pool.connections[connection.slot].permit_by = now() + limits_.permit_wait;
+    if (scenario_.limiter.kind == LimiterKind::none) {
+        return use_permit(pool, connection, now());
+    }
+    if (scenario_.limiter.kind == LimiterKind::local) {
+        return stand_in_line(part.share, pool, connection);
+    }
+    if (part.pace.part(steady(now())) < 1) {
+        return stand_in_line(part.own, pool, connection);
+    }
+    ask_fleet(pool, connection);
+}
+
+void Fleet::ask_fleet(Pool& pool, pool::ConnectionId connection) {
+    if (scenario_.limiter.kind == LimiterKind::ideal) {
+        return use_permit(pool, connection, shared_.reserve(now()));
     }
     Host& host = pool.host;
     Part& part = *host.part;
     if (!part.breaker.may_ask(steady(now()))) {
         return take_share(pool, connection);
     }
-    auto& request = pool.connections[connection.slot].permit;
-    request = request_permits(
-        permits_, limits_, 1, steady(now() + limits_.permit_wait), part.memory, host.permits);
-    pursue(pool, connection, request->next(moment(host)));
+    Connection& wanted = pool.connections[connection.slot];
+    wanted.permit =
+        request_permits(permits_, limits_, 1, steady(wanted.permit_by), part.memory, host.permits);
+    pursue(pool, connection, wanted.permit->next(moment(host)));
 }
 
 // The table does not answer. The share of a process is its own, as long as that lasts.
 void Fleet::take_share(Pool& pool, pool::ConnectionId connection) {
     pool.connections[connection.slot].permit.reset();
-    ReservationClock& share = pool.host.bucket;
-    if (share.due(now()) > now() + limits_.permit_wait) {
+    stand_in_line(pool.host.part->share, pool, connection);
+}
+
+void Fleet::stand_in_line(Bucket& bucket, Pool& pool, pool::ConnectionId connection) {
+    const std::uint64_t waiter = ++waiters_made_;
+    const Steady deadline = steady(pool.connections[connection.slot].permit_by);
+    const double part = pool.host.part->pace.part(steady(now()));
+    bucket.tokens.set_rate(steady(now()), bucket.rate * part);
+    if (!bucket.tokens.enter(steady(now()), pool::WaiterId{waiter}, deadline)) {
         return forgo(pool, connection, Outcome::too_fast);
     }
-    use_permit(pool, connection, share.reserve(now()));
+    bucket.line.emplace(waiter, Opening{&pool, connection});
+    serve(pool.host, bucket);
+}
+
+void Fleet::serve(Host& host) {
+    for (Bucket* bucket : {&host.part->own, &host.part->share}) {
+        if (bucket->wake == now()) {
+            bucket->wake = Time::max();
+            serve(host, *bucket);
+        }
+    }
+}
+
+void Fleet::serve(Host& host, Bucket& bucket) {
+    Part& part = *host.part;
+    bucket.tokens.set_rate(steady(now()), bucket.rate * part.pace.part(steady(now())));
+    while (const auto next = bucket.tokens.serve(steady(now()))) {
+        const Opening served = bucket.line.extract(static_cast<std::uint64_t>(*next)).mapped();
+        if (served.pool->connections[served.connection.slot].permit_by < now()) {
+            forgo(*served.pool, served.connection, Outcome::too_fast);  // It slowed down meanwhile.
+        } else if (&bucket == &part.own) {
+            ask_fleet(*served.pool, served.connection);
+        } else {
+            use_permit(*served.pool, served.connection, now());
+        }
+    }
+    const Steady wanted = bucket.tokens.next_wake(steady(now()));
+    if (wanted != Steady::max() && Time{wanted - steady(Time{0})} < bucket.wake) {
+        bucket.wake = wanted - steady(Time{0});
+        at(bucket.wake, Step::serve, host);
+    }
 }
 
 void Fleet::pursue(Pool& pool, pool::ConnectionId connection, const pool::PermitStep& step) {

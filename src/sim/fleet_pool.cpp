@@ -72,7 +72,7 @@ void Fleet::stop(Host& host, bool in_order) {
         pool->machine.reset();
         pool->wake = Time::max();
     }
-    host.part = std::make_unique<Part>();
+    host.part = new_part();
     note_degraded(host);
     ++host.life;
 }
@@ -262,6 +262,9 @@ void Fleet::answer(Pool& pool, const What& what) {
         return tell(pool, pool::Opened{what.connection});
     }
     give_slot_back(pool.host);
+    if (what.outcome == Outcome::too_fast) {
+        pool.host.part->pace.refused(steady(now()));
+    }
     fail_opening(pool, what.connection, what.outcome);
 }
 

@@ -19,6 +19,7 @@ using testing::Each;
 using testing::Ge;
 using testing::Le;
 
+constexpr auto opens = [](const Sample& s) { return s.counters.opens; };
 constexpr auto owned = [](const Sample& s) { return s.owned(); };
 
 // Forty-four processes that want more than they get for as long as it lasts.
@@ -166,6 +167,34 @@ TEST(SharedLimiterStory, WithoutTheTableAFleetRecoversAtTheSumOfItsShares) {
     EXPECT_THAT(per_service(well, owned), Each(50));
 }
 
+// --- When the cluster refuses though there are permits ---
+
+// The clients believe in 50 a second, the cluster takes 5. Each process learns it from 53400: its
+// pace is halved with every refusal and comes back a tenth at a time.
+TEST(SharedLimiterStory, AfterRefusalsAProcessSlowsDown) {
+    HOLDFAST_CHECK("poolsim limiter.slow_down");
+    for (const char* kind : {"ideal", "local", "counter", "reserve", "none"}) {
+        const Scenario scenario =
+            parse_scenario("quick.yaml",
+                           std::string("duration: 10m\nlimiterPerSec: 50\nlimiter: {burst: 10, "
+                                       "ownPerSec: 10, ownBurst: 1, kind: ") +
+                               kind +
+                               "}\ncluster: {rate: 5, burst: 10, connect: 20ms}\n"
+                               "defaults: {targetReady: 400}\n"
+                               "services: [{name: a}, {name: b}, {name: c}]\n")
+                .scenario;
+        const Result result = simulate(scenario, 1);
+        const double knocks = static_cast<double>(result.seen.rejected_rate) + total(result, opens);
+        EXPECT_GT(total(result, owned), 1'000) << kind;
+        EXPECT_GT(result.seen.rejected_rate, 0) << kind;
+        if (std::string(kind) == "none") {
+            EXPECT_GT(knocks, 2 * 5 * 600) << "without a limiter nobody learns";
+        } else {
+            EXPECT_LT(knocks, 1.5 * 5 * 600) << kind;
+        }
+    }
+}
+
 // --- Slots ---
 
 // A day in which five of twenty processes die every ten minutes. The cluster could hold 30 blocks;
@@ -214,6 +243,32 @@ TEST(SlotStory, BlocksOfSlotsComeBackWhenTheirTimeIsOver) {
         EXPECT_EQ(owned_at(result, struck + minutes{3} + seconds{30}), 100) << i;
     }
     EXPECT_EQ(result.seen.leaked, 0);
+}
+
+// All leases are counted in one item, and transactions that meet there are cancelled.
+TEST(SlotStory, TransactionsThatMeetAtTheCounterAreTriedAgain) {
+    HOLDFAST_CHECK("poolsim slots.conflicts");
+    const auto run = [](const std::string& transaction) {
+        return simulate(shipped("ecs-150wps",
+                                Profile::standard,
+                                {{"slots", "leases"},
+                                 {"duration", "2m"},
+                                 {"defaults.startDelay", "0s"},
+                                 {"dynamodb.transaction", transaction}}),
+                        1);
+    };
+    const Result apart = run("0s");
+    EXPECT_EQ(apart.seen.table_conflicts, 0);
+    const Result usual = run("2ms");
+    EXPECT_GT(usual.seen.table_conflicts, 20);
+    EXPECT_GT(figure("table_conflicts", usual), 20);
+    const Result slow = run("10ms");
+    EXPECT_GT(slow.seen.table_conflicts, 2 * usual.seen.table_conflicts);
+    for (const Result* result : {&apart, &usual}) {
+        EXPECT_THAT(per_service(*result, owned), Each(100));
+        EXPECT_EQ(result->seen.table_counted, 2'000);
+    }
+    EXPECT_LT(total(slow, owned), 2'000) << "at one item there is room for so many and no more";
 }
 
 TEST(SlotStory, WhoGoesInOrderLeavesItsBlocksToOthers) {

@@ -93,10 +93,12 @@ std::string table_line(const Observations& seen) {
     if (seen.table_calls == 0) {
         return "";
     }
-    std::string text = fmt::format("shared table: {} calls for {} permits, {} throttled",
-                                   seen.table_calls,
-                                   seen.permits.size(),
-                                   seen.table_throttled);
+    std::string text =
+        fmt::format("shared table: {} calls for {} permits, {} throttled, {} in conflict",
+                    seen.table_calls,
+                    seen.permits.size(),
+                    seen.table_throttled,
+                    seen.table_conflicts);
     if (seen.degraded > Time{0}) {
         const auto degraded = std::chrono::ceil<std::chrono::milliseconds>(seen.degraded);
         text += fmt::format("; degraded for {}: some processes could not ask it",

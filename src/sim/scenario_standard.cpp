@@ -167,11 +167,19 @@ void read_limiter(Fields fields, Limiter& limiter) {
     fields.require(limiter.burst >= 1, "burst", "give 1 or more");
     fields.read("maxWait", limiter.wait_max);
     fields.require(limiter.wait_max > Time{0}, "maxWait", "give more than 0");
+    fields.read("ownPerSec", limiter.own_per_second);
+    fields.require(limiter.own_per_second > 0 && limiter.own_per_second <= 1e6,
+                   "ownPerSec",
+                   "give more than 0, at most a million");
+    fields.read("ownBurst", limiter.own_burst);
+    fields.require(limiter.own_burst >= 1, "ownBurst", "give 1 or more");
     fields.finish();
 }
 
 void read_table(Fields fields, SharedTable& table) {
     read_latency(fields, "latency", table.latency);
+    fields.read("transaction", table.transaction);
+    fields.require(table.transaction <= std::chrono::seconds{1}, "transaction", "give at most 1s");
     fields.read("writesPerItem", table.writes_per_item);
     fields.require(table.writes_per_item >= 1, "writesPerItem", "give 1 or more");
     fields.read("retries", table.retries);

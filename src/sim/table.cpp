@@ -14,6 +14,15 @@ using std::chrono::seconds;
 constexpr std::chrono::sys_days start{std::chrono::year{2026} / std::chrono::January / 1};
 constexpr std::int64_t seconds_kept = 60;  // Clocks may differ, but not by that much.
 
+Reply conflict(const pool::LeaseAction& what) {
+    constexpr auto met = pool::LeaseAnswer::conflict;
+    if (const auto* acquire = std::get_if<pool::AcquireLease>(&what)) {
+        return pool::LeaseEvent{pool::LeaseAcquired{.lease = acquire->lease, .answer = met}};
+    }
+    return pool::LeaseEvent{
+        pool::LeaseReleased{.lease = std::get<pool::ReleaseLease>(what).lease, .answer = met}};
+}
+
 std::string name_of(Owner owner) {
     return fmt::format("{}.{}", owner.process, owner.life);
 }
@@ -39,10 +48,24 @@ std::optional<Reply> Table::ask(Time now, Owner owner, Wall said, const Ask& wha
         return on(owner, said, *action);
     }
     const auto& action = std::get<pool::LeaseAction>(what);
-    if (!std::holds_alternative<pool::BeatHeart>(action) && too_many(now, lease_pace_)) {
+    if (std::holds_alternative<pool::BeatHeart>(action)) {
+        return on(owner, said, action);
+    }
+    if (too_many(now, lease_pace_)) {
         return std::nullopt;
     }
-    return on(owner, said, action);
+    return conflicts(now) ? conflict(action) : on(owner, said, action);
+}
+
+// A transaction takes its time, and one that finds another at its item is cancelled: who comes
+// first stays.
+bool Table::conflicts(Time now) {
+    if (now < lease_busy_until_) {
+        ++conflicts_;
+        return true;
+    }
+    lease_busy_until_ = now + config_.transaction;
+    return false;
 }
 
 Reply Table::silence(const Ask& what) {

@@ -36,6 +36,9 @@ class Table {
 public:
     Table(const SharedTable& config, const Slots& slots, int ceiling);
 
+    // How many transactions met another one at the counter of leases.
+    [[nodiscard]] std::int64_t conflicts() const noexcept { return conflicts_; }
+
     // Nothing, if the item was asked too often. `said` is the time that the owner wrote into it.
     [[nodiscard]] std::optional<Reply> ask(Time now, Owner owner, Wall said, const Ask& what);
     // What an owner makes of silence.
@@ -66,6 +69,7 @@ private:
     };
 
     [[nodiscard]] bool too_many(Time now, Pace& pace);
+    [[nodiscard]] bool conflicts(Time now);
     [[nodiscard]] Pace* pace_of(const pool::PermitWrite& what);
 
     [[nodiscard]] pool::PermitAnswer on(const pool::CountPermits& what);
@@ -90,6 +94,8 @@ private:
 
     std::int64_t active_ = 0;
     Pace lease_pace_;
+    Time lease_busy_until_{};  // A transaction is at the counter.
+    std::int64_t conflicts_ = 0;
     std::map<pool::LeaseId, Owner> leases_;
     std::map<Owner, Wall> alive_until_;
     std::int64_t throttled_ = 0;

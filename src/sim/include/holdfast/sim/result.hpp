@@ -107,6 +107,7 @@ struct Observations {
     std::vector<std::uint32_t> table_refused{};  // Writes that failed their condition, by second.
     std::int64_t table_calls = 0;
     std::int64_t table_throttled = 0;
+    std::int64_t table_conflicts = 0;  // Transactions that met another one.
     std::int64_t table_unanswered = 0;
     std::int64_t table_counted = 0;  // Connections that its counter takes for open, at the end.
     Time degraded{};                 // At least one process could not ask it.

@@ -163,6 +163,10 @@ struct Limiter {
     LimiterKind kind = LimiterKind::ideal;
     int burst = 1;                             // Of all processes together.
     Time wait_max = std::chrono::seconds{30};  // How far ahead permits can be reserved.
+    // What a process that the cluster refused as too quick allows itself for a while, beyond its
+    // permits; and the most that its share can be.
+    double own_per_second = 10;
+    int own_burst = 100;
 };
 
 // The table in DynamoDB that the processes share.
@@ -170,6 +174,8 @@ struct SharedTable {
     Latency latency{.kind = Latency::Kind::lognormal,  // There and back.
                     .low = std::chrono::milliseconds{5},
                     .high = std::chrono::milliseconds{30}};
+    // A transaction is at its items for so long; another that comes meanwhile is in conflict.
+    Time transaction = std::chrono::milliseconds{2};
     int writes_per_item = 1'000;             // In a second; what is more is refused,
     int retries = 2;                         // and tried again, so often,
     Time timeout = std::chrono::seconds{1};  // as is what was not answered for so long.
