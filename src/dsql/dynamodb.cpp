@@ -65,8 +65,9 @@ template <class Reply>
                     message + "; make the table with `holdfast dsql leases setup`");
     }
     if (dynamo::is_passing(reply.error, reply.status)) {
-        throw Error(Code::unavailable,
-                    reply.status >= 500 ? Outcome::unknown : Outcome::not_applied,
+        const bool broken = reply.status >= 500;
+        throw Error(broken ? Code::unavailable : Code::conflict,
+                    broken ? Outcome::unknown : Outcome::not_applied,
                     message);
     }
     for (const char* denied : {"AccessDeniedException",
@@ -238,12 +239,13 @@ DynamoClient::Reply DynamoClient::call(const std::string& operation,
                                        const std::stop_token& stop) {
     std::chrono::nanoseconds pause = options_.retry_pause;
     for (int left = options_.retries_max;; --left, pause *= 2) {
+        std::optional<Reply> reply;
         try {
-            const Reply reply = call_once(operation, body, deadline, stop);
+            reply = call_once(operation, body, deadline, stop);
             const bool again =
-                !reply.done() && dynamo::is_passing(reply.error, reply.status) && left > 0;
+                !reply->done() && dynamo::is_passing(reply->error, reply->status) && left > 0;
             if (!again) {
-                return reply;
+                return *reply;
             }
         } catch (const Error& error) {
             if (error.code() != Code::unavailable || left <= 0) {
@@ -254,6 +256,9 @@ DynamoClient::Reply DynamoClient::call(const std::string& operation,
         const auto nap = std::chrono::nanoseconds{
             static_cast<std::int64_t>(static_cast<double>(pause.count()) * thread_random().unit())};
         const Steady until = clock_.steady_now() + nap;
+        if (until >= deadline.when() && reply) {
+            return *reply;
+        }
         if (until >= deadline.when()) {
             throw Error(Code::unavailable,
                         Outcome::unknown,

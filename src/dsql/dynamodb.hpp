@@ -89,10 +89,10 @@ struct DynamoOptions {
 };
 
 // Safe to share between threads. Calls block until the deadline at most, and throw Error:
-// unavailable if the service cannot be reached or is too busy (its outcome says whether the write
-// can be there), not_found without the table, unauthorized, cancelled, internal for a request that
-// the service does not understand. A write may be sent again after a lost answer, so the caller's
-// conditions must bear that.
+// unavailable if the service cannot be reached or is broken (its outcome says whether the write can
+// be there), conflict if it is there but asked too much or by many at once, not_found without the
+// table, unauthorized, cancelled, internal for a request that the service does not understand. A
+// write may be sent again after a lost answer, so the caller's conditions must bear that.
 class DynamoClient {
 public:
     // Requires: a region, and credentials. Else invalid_argument.

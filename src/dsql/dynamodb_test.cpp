@@ -83,7 +83,7 @@ TEST_F(DynamoStory, WhatPassesIsTriedAgainAFewTimes) {
     }
     faults->next(Fault::throttled, 3);
     EXPECT_EQ(code_of([&] { (void)client->write(count_up(table, 100), soon(), {}); }),
-              Code::unavailable);
+              Code::conflict);
     faults->next(Fault::lost_request, 3);
     EXPECT_EQ(
         holdfast::test::outcome_of([&] { (void)client->write(count_up(table, 100), soon(), {}); }),

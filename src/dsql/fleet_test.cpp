@@ -106,6 +106,22 @@ TEST_F(FleetStory, ALimiterWithoutItsStoreUsesItsShareAndComesBack) {
     EXPECT_EQ(metrics.value("dsql_rate_limiter_breaker_open"), 0);
 }
 
+// The table gives permits to others meanwhile: a share on top would be too many.
+TEST_F(FleetStory, ALimiterWhoseStoreIsAskedTooMuchWaitsForIt) {
+    HOLDFAST_CHECK("connections +dist.throttle");
+    Metrics metrics;
+    LimiterOptions settings = limiter(PermitAlgorithm::counter);
+    settings.metrics = &metrics;
+    settings.limits.trouble_nap = 1ms;
+    Limiter limit(settings);
+    faults->next(Fault::throttled, 15);  // Five calls, each with two retries.
+    limit.acquire(soon(), {});
+    EXPECT_FALSE(limit.degraded());
+    EXPECT_EQ(metrics.value("dsql_rate_limiter_acquires_total", {{"mode", "share"}}), 0);
+    EXPECT_EQ(metrics.value("dsql_rate_limiter_acquires_total", {{"mode", "fleet"}}), 1);
+    EXPECT_GE(faults->requests(), 16);
+}
+
 TEST_F(FleetStory, PermitsThatComeTooLateAreRefusedAndTheWaitCanBeStopped) {
     LimiterOptions settings = limiter(PermitAlgorithm::reserve);
     settings.fleet = {.per_second = 1, .burst = 1};

@@ -21,7 +21,9 @@ double share_of(const LimiterOptions& options) {
 }
 
 int share_of_burst(const LimiterOptions& options) {
-    return std::max(1, std::min(options.local_burst, options.fleet.burst / options.fleet_size));
+    const bool counter = options.fleet.algorithm == pool::PermitAlgorithm::counter;
+    const int at_once = counter ? options.fleet.per_second : options.fleet.burst;
+    return std::max(1, std::min(options.local_burst, at_once / options.fleet_size));
 }
 
 LimiterOptions checked(LimiterOptions options) {
@@ -82,6 +84,7 @@ Limiter::Limiter(LimiterOptions options)
                      {{"mode", to_string(options_.fleet.algorithm)},
                       {"rate", options_.fleet.per_second},
                       {"burst", options_.fleet.burst},
+                      {"fleet_size", options_.fleet_size},
                       {"share", share_rate_}});
     } else {
         logger_.info("limiter.ready",
@@ -194,7 +197,7 @@ bool Limiter::acquire_fleet(Deadline deadline, const std::stop_token& stop) {
     for (;;) {
         if (const auto* write = std::get_if<pool::PermitWrite>(&step)) {
             const pool::PermitAnswer answer = ask(*write, deadline, stop);
-            if (std::holds_alternative<pool::NoAnswer>(answer) && degraded()) {
+            if (!is_heard(answer) && degraded()) {
                 return false;
             }
             step = request->answered(now(), answer);
@@ -228,6 +231,10 @@ pool::PermitAnswer Limiter::ask(const pool::PermitWrite& write,
         if (stop.stop_requested()) {
             throw;
         }
+        if (error.code() == Code::conflict) {
+            note(true, {});
+            return pool::Throttled{};
+        }
         note(false, error.what());
         return pool::NoAnswer{};
     }
@@ -240,6 +247,9 @@ void Limiter::note(bool answered, const std::string& cause) {
     {
         const std::lock_guard lock(mutex_);
         changed = answered ? breaker_.answered() : breaker_.failed(clock_.steady_now());
+        if (changed && !answered) {  // The fleet's burst may just have been spent.
+            share_.drain(clock_.steady_now());
+        }
         skewed = !std::exchange(warned_of_skew_,
                                 std::chrono::abs(ahead) > options_.limits.skew_warning) &&
                  warned_of_skew_;

@@ -324,6 +324,70 @@ TEST_F(ReserveStory, TheOthersKeepTheirPromisesInAFleetToo) {
     EXPECT_GE(bucket.grants.size(), 200U);
 }
 
+// --- The fleet when the store is in trouble ---
+
+// Forty-four processes with eight openings each poll the counter of a second far more often than
+// one item bears. It refuses most of them, but its permits go out all the same: who is refused must
+// not take a share of the limit on top.
+TEST(FleetInTrouble, AStoreThatIsAskedTooMuchStillKeepsTheLimit) {
+    HOLDFAST_CHECK("connections +dist.throttle");
+    FakeFleet fleet({.algorithm = PermitAlgorithm::counter, .per_second = 100}, 44, 15, 8);
+    fleet.calls_per_second_max = 1000;
+    fleet.run(30s);
+    EXPECT_GT(fleet.throttled, 1000) << "else this shows nothing";
+    EXPECT_GE(fleet.grants.size(), 2000U);
+    EXPECT_LE(fleet.grants.size(), 100U * 30);
+    EXPECT_LE(fleet.most_within(1s, start), 200) << "of the counter: the ends of two seconds";
+}
+
+TEST(FleetInTrouble, WithoutTheStoreTheSharesAddUpToTheLimit) {
+    constexpr int processes = 20;
+    FakeFleet fleet({.per_second = 100, .burst = 200}, processes, 16, 8);
+    for (std::size_t i = 0; i < processes; ++i) {
+        fleet.cut_off(i, start + 30s, 10min);
+    }
+    fleet.run(10min);
+    EXPECT_GE(fleet.grants.size(), 100U * 9 * 60);
+    EXPECT_LE(fleet.most_within(1s, start + 4s), 100 + 100 + processes) << "at the change, too";
+    EXPECT_LE(fleet.most_within(1s, start + 1min), 100 + processes) << "they are not in step";
+    EXPECT_LE(fleet.most_within(5min, start + 1min), 100 * 300 + processes);
+}
+
+TEST(FleetInTrouble, WhenTheStoreIsBackItsBurstIsTooAndNotMore) {
+    constexpr int processes = 20;
+    FakeFleet fleet({.per_second = 100, .burst = 200}, processes, 18, 8);
+    for (std::size_t i = 0; i < processes; ++i) {
+        fleet.cut_off(i, start + 10s, 20s);
+    }
+    fleet.run(1min);
+    EXPECT_LE(fleet.most_within(1s, start + 11s), 200 + 100 + 100 + processes);
+    EXPECT_LE(fleet.most_within(1s, start + 45s), 101) << "and all is as before";
+}
+
+// Those who hear it have the whole limit among them, and nobody can tell them of the others: so the
+// sum is what the store gives and the shares of those who were cut off, and never twice the limit.
+TEST(FleetInTrouble, WhenSomeAreCutOffTheirSharesComeOnTopAndNoMore) {
+    constexpr int processes = 40;
+    for (const auto algorithm :
+         {PermitAlgorithm::counter, PermitAlgorithm::bucket, PermitAlgorithm::reserve}) {
+        SCOPED_TRACE(to_string(algorithm));
+        FakeFleet fleet({.algorithm = algorithm, .per_second = 100, .burst = 40}, processes, 17);
+        for (std::size_t i = 0; i < processes / 4; ++i) {
+            fleet.cut_off(i, start + 10s, 1min);
+        }
+        fleet.run(2min);
+        std::vector<FakeFleet::Grant> own;
+        for (const FakeFleet::Grant& grant : fleet.grants) {
+            if (!grant.shared) {
+                own.push_back(grant);
+            }
+        }
+        EXPECT_GE(own.size(), 25U * 55);
+        EXPECT_LE(own.size(), 25U * 66 + processes / 4) << "a quarter of the limit, and a probe";
+        EXPECT_LE(fleet.most_within(1min, start + 10s), (100 + 25) * 60 + 100);
+    }
+}
+
 // --- The store's clock ---
 
 TEST(ClockSkew, OnlyWhatTheDatesProveIsCorrected) {

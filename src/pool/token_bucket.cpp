@@ -74,6 +74,11 @@ Steady TokenBucket::next_wake(Steady now) const {
     return line_.empty() ? Steady::max() : when(now, 0);
 }
 
+void TokenBucket::drain(Steady now) noexcept {
+    refill(now);
+    tokens_ = 0;
+}
+
 void TokenBucket::set_rate(Steady now, double per_second) {
     check_rate(per_second);
     refill(now);

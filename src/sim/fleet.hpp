@@ -140,6 +140,7 @@ private:
         Wall sent{};        // By the clock of the host,
         Wall said{};        // and corrected.
         int tries = 0;
+        bool throttled = false;  // The last try.
         std::optional<Reply> reply{};
     };
 

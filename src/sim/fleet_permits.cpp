@@ -151,6 +151,7 @@ void Fleet::reach_table(Host& host, const What& what) {
     if (!table_away_) {
         call.reply = table_.ask(now(), call.owner, call.said, call.ask);
     }
+    call.throttled = !table_away_ && !call.reply;
     What next = what;
     next.step = Step::reply;
     Time wait = table_away_ ? scenario_.table.timeout : half_way(host);
@@ -174,7 +175,7 @@ void Fleet::hear_table(Host& host, const What& what) {
         host.part->clock.observe(
             call.sent, received, std::chrono::floor<std::chrono::seconds>(wall_of(now())));
     }
-    const Reply reply = call.reply ? *call.reply : Table::silence(call.ask);
+    const Reply reply = call.reply ? *call.reply : Table::silence(call.ask, call.throttled);
     if (const auto* answer = std::get_if<pool::PermitAnswer>(&reply)) {
         hear_permit(call.opening, *answer);
     } else if (const auto* event = std::get_if<pool::SlotEvent>(&reply)) {
@@ -189,13 +190,13 @@ void Fleet::hear_table(Host& host, const What& what) {
 void Fleet::hear_permit(const Opening& opening, const pool::PermitAnswer& answer) {
     Pool& pool = *opening.pool;
     Part& part = *pool.host.part;
-    if (std::holds_alternative<pool::NoAnswer>(answer)) {
+    if (is_heard(answer)) {
+        part.breaker.answered();
+    } else {
         part.breaker.failed(steady(now()));
         if (part.breaker.open()) {
             return take_share(pool, opening.connection);
         }
-    } else {
-        part.breaker.answered();
     }
     if (std::holds_alternative<pool::NotWritten>(answer)) {
         count_open(result_.seen.table_refused, now());

@@ -23,10 +23,10 @@ constexpr auto opens = [](const Sample& s) { return s.counters.opens; };
 constexpr auto owned = [](const Sample& s) { return s.owned(); };
 
 // Forty-four processes that want more than they get for as long as it lasts.
-Result contend(std::vector<Override> changes) {
+Result contend(std::vector<Override> changes, const char* in_flight = "1") {
     changes.push_back({"duration", "30s"});
     changes.push_back({"dynamodb.latency", "5ms"});
-    changes.push_back({"defaults.inFlight", "1"});
+    changes.push_back({"defaults.inFlight", in_flight});
     changes.push_back({"cluster.connect", "10ms"});
     const Scenario scenario = shipped("ecs-400wps", Profile::standard, std::move(changes));
     return simulate(scenario, 42);
@@ -71,6 +71,15 @@ TEST(SharedLimiterStory, TheCounterIsAskedInVainAgainAndAgain) {
     EXPECT_GT(figure("table_calls_per_permit", result), 5);
     EXPECT_GT(figure("starvation_index", result), 1.02);
     EXPECT_LE(result.seen.permits.size(), 100U * 30);
+}
+
+// Eight openings at a time ask the counter more often than one item of the table bears.
+TEST(SharedLimiterStory, ATableThatIsAskedTooMuchStillKeepsTheLimit) {
+    const Result result = contend({{"limiter.kind", "counter"}}, "8");
+    EXPECT_GT(figure("table_throttled", result), 1000);
+    EXPECT_GE(permits_before(result, seconds{30}), 2'000U);
+    EXPECT_LE(permits_before(result, seconds{30}), 100U * 30);
+    EXPECT_EQ(result.seen.degraded, Time{0});
 }
 
 TEST(SharedLimiterStory, TheReservationClockCostsOneWriteAndKeepsTheOrder) {

@@ -68,9 +68,10 @@ bool Table::conflicts(Time now) {
     return false;
 }
 
-Reply Table::silence(const Ask& what) {
+Reply Table::silence(const Ask& what, bool throttled) {
     if (std::holds_alternative<pool::PermitWrite>(what)) {
-        return pool::PermitAnswer{pool::NoAnswer{}};
+        return throttled ? pool::PermitAnswer{pool::Throttled{}}
+                         : pool::PermitAnswer{pool::NoAnswer{}};
     }
     if (const auto* action = std::get_if<pool::SlotAction>(&what)) {
         if (const auto* take = std::get_if<pool::TakeBlock>(action)) {

@@ -41,8 +41,8 @@ public:
 
     // Nothing, if the item was asked too often. `said` is the time that the owner wrote into it.
     [[nodiscard]] std::optional<Reply> ask(Time now, Owner owner, Wall said, const Ask& what);
-    // What an owner makes of silence.
-    [[nodiscard]] static Reply silence(const Ask& what);
+    // What an owner makes of no reply: the table is away, or says that it is asked too often.
+    [[nodiscard]] static Reply silence(const Ask& what, bool throttled);
 
     // The owner ends in good order, and takes nothing along.
     void leave(Owner owner);

@@ -16,7 +16,7 @@ public:
     [[nodiscard]] bool may_ask(Steady now);
 
     // Each true when it changed whether the breaker is open.
-    bool answered();  // A refused condition is an answer.
+    bool answered();  // A refused condition is an answer, and so is "too much" (is_heard).
     bool failed(Steady now);
 
     [[nodiscard]] bool open() const noexcept { return failures_ >= limits_.breaker_failures; }

@@ -90,9 +90,16 @@ struct NotWritten {                       // The condition did not hold.
 struct BucketFound {
     std::optional<BucketState> state{};
 };
-struct NoAnswer {};  // It may have been written, or not.
+struct Throttled {};  // The store is asked too much. Nothing was written.
+struct NoAnswer {};   // It may have been written, or not.
 
-using PermitAnswer = std::variant<Written, NotWritten, BucketFound, NoAnswer>;
+using PermitAnswer = std::variant<Written, NotWritten, BucketFound, Throttled, NoAnswer>;
+
+// Whether the store is there, which is what the breaker is told. One that is asked too much is: it
+// gives the fleet's permits to others meanwhile, and a share on top would be too many.
+[[nodiscard]] inline bool is_heard(const PermitAnswer& answer) noexcept {
+    return !std::holds_alternative<NoAnswer>(answer);
+}
 
 // --- What to do next ---
 

@@ -34,6 +34,9 @@ public:
     // When serve() has something to say next; Steady::max() if nobody waits.
     [[nodiscard]] Steady next_wake(Steady now) const;
 
+    // What is in it is gone; it refills from now on.
+    void drain(Steady now) noexcept;
+
     // From now on. Those in line keep their places, and may come too late.
     void set_rate(Steady now, double per_second);
 
