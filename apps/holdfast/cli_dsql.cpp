@@ -66,9 +66,9 @@ void CommandLine::add_dsql_leases(CLI::App& noun) {
     verb("setup", "Make the tables, if they are not there.", &dsql_leases_setup)
         ->add_option(
             "--limiter-table", dsql_leases_.limiter_table, "Else the setting dsql.limiter.table.");
-    verb("show", "Who holds which blocks of connections.", &dsql_leases_show)
+    verb("show", "Who holds how many connections.", &dsql_leases_show)
         ->add_option("--endpoint", dsql_leases_.endpoint, "The cluster's host name.");
-    verb("reap", "Free the blocks of processes that died.", &dsql_leases_reap)
+    verb("reap", "Free the connections of processes that died.", &dsql_leases_reap)
         ->add_option("--endpoint", dsql_leases_.endpoint, "The cluster's host name.");
 }
 

@@ -82,27 +82,71 @@ dsql::LeaseAdminOptions admin_options(const Context& context, const DsqlLeasesRe
                 .profile = request.profile, .region = region, .logger = &context.logger})};
 }
 
-std::string ends_in(const dsql::BlockSeen& block) {
-    const auto left =
-        std::chrono::floor<std::chrono::seconds>(block.until - system_clock().wall_now());
-    if (block.state == dsql::BlockSeen::State::free) {
-        return "";
-    }
+bool counted_one_by_one(const Context& context) {
+    return context.config.text("dsql.leases.mode") == "counter";
+}
+
+std::int64_t ms(Wall time) {
+    return std::chrono::floor<std::chrono::milliseconds>(time).time_since_epoch().count();
+}
+
+std::string ends_in(Wall until) {
+    const auto left = std::chrono::floor<std::chrono::seconds>(until - system_clock().wall_now());
     return left.count() >= 0 ? format_duration(left)
                              : fmt::format("{} ago", format_duration(-left));
 }
 
 Json to_json(const dsql::BlockSeen& block) {
-    return {
-        {"block", block.block},
-        {"state", to_string(block.state)},
-        {"slots", block.slots},
-        {"owner", block.owner},
-        {"service", block.service},
-        {"host", block.host},
-        {"epoch", block.epoch},
-        {"until_ms",
-         std::chrono::floor<std::chrono::milliseconds>(block.until).time_since_epoch().count()}};
+    return {{"block", block.block},
+            {"state", to_string(block.state)},
+            {"slots", block.slots},
+            {"owner", block.owner},
+            {"service", block.service},
+            {"host", block.host},
+            {"epoch", block.epoch},
+            {"until_ms", ms(block.until)}};
+}
+
+int show_owners(const Context& context, const std::string& endpoint, const dsql::LeasesSeen& seen) {
+    Json json{{"endpoint", endpoint}, {"counted", seen.counted}, {"owners", Json::array()}};
+    Table table{
+        {{"state"}, {"leases", Align::right}, {"service"}, {"host"}, {"ends in", Align::right}}};
+    for (const dsql::OwnerSeen& owner : seen.owners) {
+        json["owners"].push_back({{"owner", owner.owner},
+                                  {"state", owner.dead ? "dead" : "alive"},
+                                  {"leases", owner.leases},
+                                  {"service", owner.service},
+                                  {"host", owner.host},
+                                  {"until_ms", ms(owner.until)}});
+        table.add({owner.dead ? "dead" : "alive",
+                   std::to_string(owner.leases),
+                   owner.service,
+                   owner.host,
+                   ends_in(owner.until)});
+    }
+    print(context.json ? json.dump() + "\n"
+                       : table.text() + fmt::format("counted: {}\n", seen.counted));
+    return exit_done;
+}
+
+int say_reaped(const Context& context,
+               const std::string& endpoint,
+               const dsql::LeasesReaped& reaped) {
+    Json json{{"endpoint", endpoint},
+              {"dead_owners", reaped.dead_owners},
+              {"freed", reaped.freed},
+              {"drift", reaped.drift ? Json(*reaped.drift) : Json()}};
+    context.logger.info("reaper.run",
+                        {{"dead_owners", reaped.dead_owners},
+                         {"freed", reaped.freed},
+                         {"drift", reaped.drift.value_or(0)}});
+    return say(context,
+               json,
+               fmt::format("freed {} leases of {} dead owners; {}",
+                           reaped.freed,
+                           reaped.dead_owners,
+                           reaped.drift ? fmt::format("the counter was off by {}", *reaped.drift)
+                                        : "the fleet was too busy to check the counter"));
 }
 
 }  // namespace
@@ -143,8 +187,13 @@ int dsql_leases_setup(const Context& context, const DsqlLeasesRequest& request) 
 int dsql_leases_show(const Context& context, const DsqlLeasesRequest& request) {
     const std::string endpoint = required_endpoint(context, request);
     dsql::LeaseAdmin admin(admin_options(context, request));
-    const auto blocks = admin.show(
-        required_leases_table(context, request), endpoint, Deadline::after(patience), context.stop);
+    const std::string leases = required_leases_table(context, request);
+    const Deadline deadline = Deadline::after(patience);
+    if (counted_one_by_one(context)) {
+        return show_owners(
+            context, endpoint, admin.show_leases(leases, endpoint, deadline, context.stop));
+    }
+    const auto blocks = admin.show(leases, endpoint, deadline, context.stop);
     Json json{{"endpoint", endpoint}, {"blocks", Json::array()}};
     Table table{{{"block", Align::right},
                  {"state"},
@@ -160,7 +209,7 @@ int dsql_leases_show(const Context& context, const DsqlLeasesRequest& request) {
                    std::to_string(block.slots),
                    block.service,
                    block.host,
-                   ends_in(block),
+                   block.state == dsql::BlockSeen::State::free ? "" : ends_in(block.until),
                    std::to_string(block.epoch)});
     }
     print(context.json ? json.dump() + "\n" : table.text());
@@ -170,8 +219,13 @@ int dsql_leases_show(const Context& context, const DsqlLeasesRequest& request) {
 int dsql_leases_reap(const Context& context, const DsqlLeasesRequest& request) {
     const std::string endpoint = required_endpoint(context, request);
     dsql::LeaseAdmin admin(admin_options(context, request));
-    const auto freed = admin.reap(
-        required_leases_table(context, request), endpoint, Deadline::after(patience), context.stop);
+    const std::string leases = required_leases_table(context, request);
+    const Deadline deadline = Deadline::after(patience);
+    if (counted_one_by_one(context)) {
+        return say_reaped(
+            context, endpoint, admin.reap_leases(leases, endpoint, deadline, context.stop));
+    }
+    const auto freed = admin.reap(leases, endpoint, deadline, context.stop);
     std::int64_t slots = 0;
     std::set<std::string> owners;
     Json json{{"endpoint", endpoint}, {"freed", Json::array()}};

@@ -176,7 +176,7 @@ void add_lease_settings(Settings& all) {
          word(
              "leases.table", "DSQL_DISTRIBUTED_CONN_LEASE_TABLE", "the table in DynamoDB for that"),
          setting("leases.mode",
-                 ChoiceKind{{"blocks", "off"}},
+                 ChoiceKind{{"blocks", "counter", "off"}},
                  "blocks",
                  "DSQL_CONN_LEASE_MODE",
                  "how the fleet counts connections; all processes must agree"),
@@ -335,6 +335,10 @@ void read_leases(const Config& config, FleetConfig& fleet) {
                         format_duration(fleet.blocks.renew_every)));
     if (config.text("dsql.leases.failure") == "local") {
         fleet.blocks.local_cap = std::max(limit / fleet.fleet_size, 1);
+    }
+    fleet.leases = {.limit = limit, .local_cap = fleet.blocks.local_cap};
+    if (config.text("dsql.leases.mode") == "counter") {
+        fleet.lease_mode = LeaseMode::counter;
     }
     if (config.boolean("dsql.leases.enabled") && config.text("dsql.leases.mode") != "off") {
         fleet.lease_table = config.text("dsql.leases.table");

@@ -37,6 +37,8 @@ protected:
 
 TEST_F(FleetConfigStory, WithoutAnythingAProcessIsAlone) {
     HOLDFAST_CHECK("connections lease.env");
+    HOLDFAST_CHECK("connections lease.limit_default");
+    HOLDFAST_CHECK("connections pool.defaults");
     const FleetConfig usual = read();
     EXPECT_EQ(usual.rate, 10);
     EXPECT_EQ(usual.burst, 100);
@@ -49,6 +51,25 @@ TEST_F(FleetConfigStory, WithoutAnythingAProcessIsAlone) {
     EXPECT_EQ(usual.blocks.count, 400);
     EXPECT_EQ(usual.blocks.local_cap, 1000);
     EXPECT_EQ(usual.token_life, 15min);
+    EXPECT_EQ(usual.leases.limit, 10'000);
+    const pool::Config pool = pool_config(usual, 16);
+    EXPECT_EQ(pool.life, 50min);
+    EXPECT_EQ(pool.target, 16);
+    EXPECT_EQ(pool.min_ready, 16) << "one size: it never shrinks when idle";
+}
+
+TEST_F(FleetConfigStory, ConnectionsAreCountedInBlocksOrOneByOne) {
+    environment["DSQL_DISTRIBUTED_CONN_LEASE_ENABLED"] = "true";
+    environment["DSQL_DISTRIBUTED_CONN_LEASE_TABLE"] = "leases";
+    environment["DSQL_DISTRIBUTED_CONN_LIMIT"] = "500";
+    EXPECT_EQ(read().lease_mode, LeaseMode::blocks);
+    environment["DSQL_CONN_LEASE_MODE"] = "counter";
+    EXPECT_EQ(read().lease_mode, LeaseMode::counter);
+    EXPECT_EQ(read().lease_table, "leases");
+    EXPECT_EQ(read().leases.limit, 500);
+    EXPECT_EQ(read().leases.local_cap, 50);
+    environment["DSQL_CONN_LEASE_FAILURE"] = "block";
+    EXPECT_EQ(read().leases.local_cap, 0);
 }
 
 TEST_F(FleetConfigStory, NumbersThatAreNoneAreIgnoredAndThoseThatAreNoLimitRefused) {
@@ -113,6 +134,7 @@ TEST_F(FleetConfigStory, TheBucketHasLimitsOfItsOwn) {
 }
 
 TEST_F(FleetConfigStory, ContradictionsAreRefusedWithTheReason) {
+    HOLDFAST_CHECK("connections lease.empty_table");
     const std::map<std::map<std::string, std::string>, std::string> broken{
         {{{"DSQL_DISTRIBUTED_RATE_LIMITER_ENABLED", "true"}}, "needs dsql.limiter.table"},
         {{{"DSQL_TOKEN_BUCKET_ENABLED", "true"}}, "needs dsql.limiter.enabled"},

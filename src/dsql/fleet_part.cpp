@@ -9,7 +9,7 @@
 namespace holdfast::dsql {
 namespace {
 
-// Fetching a block of slots takes one round trip, if there is a free one.
+// A block of slots, or a lease, takes one round trip, if there is a free one.
 constexpr std::chrono::seconds slot_patience{5};
 
 LimiterOptions limiter_options(const FleetConfig& config,
@@ -76,19 +76,39 @@ FleetPart::FleetPart(const FleetConfig& config,
     : begin_(begin_of(config, logger)), limiter_([&] {
           const auto client = client_if_needed(config, region, std::move(credentials));
           if (!config.lease_table.empty()) {
-              slots_.emplace(SlotKeeperOptions{.client = client,
-                                               .table = config.lease_table,
-                                               .endpoint = endpoint,
-                                               .member = this_process(service_name(config)),
-                                               .blocks = config.blocks,
-                                               .limits = config.limits,
-                                               .metrics = metrics,
-                                               .logger = logger});
+              share_connections(config, client, endpoint, metrics, logger);
           }
           return limiter_options(config, permit_store(config, client, endpoint), metrics, logger);
       }()) {}
 
-std::optional<pool::SlotId> FleetPart::admit(Deadline deadline, const std::stop_token& stop) {
+void FleetPart::share_connections(const FleetConfig& config,
+                                  const std::shared_ptr<DynamoClient>& client,
+                                  const std::string& endpoint,
+                                  Metrics* metrics,
+                                  Logger* logger) {
+    FleetMember member = this_process(service_name(config));
+    if (config.lease_mode == LeaseMode::counter) {
+        leases_.emplace(LeaseKeeperOptions{.client = client,
+                                           .table = config.lease_table,
+                                           .endpoint = endpoint,
+                                           .member = std::move(member),
+                                           .leases = config.leases,
+                                           .limits = config.limits,
+                                           .metrics = metrics,
+                                           .logger = logger});
+        return;
+    }
+    slots_.emplace(SlotKeeperOptions{.client = client,
+                                     .table = config.lease_table,
+                                     .endpoint = endpoint,
+                                     .member = std::move(member),
+                                     .blocks = config.blocks,
+                                     .limits = config.limits,
+                                     .metrics = metrics,
+                                     .logger = logger});
+}
+
+Right FleetPart::admit(Deadline deadline, const std::stop_token& stop) {
     if (!system_clock().sleep_until(std::min(begin_, deadline.when()), stop)) {
         throw Error(Code::cancelled, Outcome::not_applied, "waiting to begin was cancelled");
     }
@@ -97,17 +117,20 @@ std::optional<pool::SlotId> FleetPart::admit(Deadline deadline, const std::stop_
                               Code::unavailable,
                               "the start of this process is put off; set dsql.stagger_max to less");
     }
-    std::optional<pool::SlotId> slot;
+    Right right;
+    const Deadline soon = deadline.earlier(Deadline::after(slot_patience));
     if (slots_) {
-        slot = slots_->acquire(deadline.earlier(Deadline::after(slot_patience)), stop);
+        right = slots_->acquire(soon, stop);
+    } else if (leases_) {
+        right = leases_->acquire(soon, stop);
     }
     try {
         limiter_.acquire(deadline, stop);
     } catch (...) {
-        gone(slot);
+        gone(right);
         throw;
     }
-    return slot;
+    return right;
 }
 
 std::chrono::nanoseconds FleetPart::delay() const {
@@ -115,9 +138,32 @@ std::chrono::nanoseconds FleetPart::delay() const {
                                               std::chrono::nanoseconds{0});
 }
 
-void FleetPart::gone(std::optional<pool::SlotId> slot) {
-    if (slots_ && slot) {
+void FleetPart::gone(const Right& right) {
+    if (const auto* slot = std::get_if<pool::SlotId>(&right)) {
         slots_->release(*slot);
+    } else if (const auto* lease = std::get_if<pool::LeaseId>(&right)) {
+        leases_->release(*lease);
+    }
+}
+
+void FleetPart::full() {
+    if (leases_) {
+        leases_->doubt_count();
+    }
+}
+
+std::optional<Holders::Id> FleetPart::join(int target, Holders::Shed shed) {
+    if (slots_) {
+        return slots_->join(target, std::move(shed));
+    }
+    return leases_ ? std::optional(leases_->join(target, std::move(shed))) : std::nullopt;
+}
+
+void FleetPart::leave(Holders::Id holder) {
+    if (slots_) {
+        slots_->leave(holder);
+    } else {
+        leases_->leave(holder);
     }
 }
 

@@ -6,7 +6,9 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <variant>
 
+#include "lease_keeper.hpp"
 #include "limiter.hpp"
 #include "slot_keeper.hpp"
 
@@ -15,6 +17,9 @@
 #include <holdfast/dsql/fleet.hpp>
 
 namespace holdfast::dsql {
+
+// The right to have one connection: none is needed, a slot of a block, or a lease of its own.
+using Right = std::variant<std::monostate, pool::SlotId, pool::LeaseId>;
 
 // Safe to share between threads.
 class FleetPart {
@@ -26,22 +31,36 @@ public:
               Metrics* metrics,
               Logger* logger);
 
-    // The right to open one connection: first a slot, which can be given back for nothing, then a
-    // permit, which perishes. Throws pool::OpenError, or cancelled.
-    [[nodiscard]] std::optional<pool::SlotId> admit(Deadline deadline, const std::stop_token& stop);
+    // Whether one connection may be opened: first the right to have it, which can be given back for
+    // nothing, then a permit, which perishes. Throws pool::OpenError, or cancelled.
+    [[nodiscard]] Right admit(Deadline deadline, const std::stop_token& stop);
     // How long it is until the first one may be opened.
     [[nodiscard]] std::chrono::nanoseconds delay() const;
     // The connection is closed, or did not come about.
-    void gone(std::optional<pool::SlotId> slot);
-    // The server has refused it for coming too soon.
+    void gone(const Right& right);
+    // The server has refused it for coming too soon,
     void refused() { limiter_.refused(); }
+    // or for having no room.
+    void full();
 
-    // Null: the number of connections is not shared.
+    // Somebody who wants to hold up to `target` connections is told when some must go.
+    [[nodiscard]] std::optional<Holders::Id> join(int target, Holders::Shed shed);
+    void leave(Holders::Id holder);
+
+    // Null: the number of connections is not shared, or not in that way.
     [[nodiscard]] SlotKeeper* slots() noexcept { return slots_ ? &*slots_ : nullptr; }
+    [[nodiscard]] LeaseKeeper* leases() noexcept { return leases_ ? &*leases_ : nullptr; }
 
 private:
+    void share_connections(const FleetConfig& config,
+                           const std::shared_ptr<DynamoClient>& client,
+                           const std::string& endpoint,
+                           Metrics* metrics,
+                           Logger* logger);
+
     const Steady begin_;  // Nothing is opened before.
     std::optional<SlotKeeper> slots_;
+    std::optional<LeaseKeeper> leases_;
     Limiter limiter_;
 };
 

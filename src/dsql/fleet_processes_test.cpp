@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "dynamodb.hpp"
+#include "lease_keeper.hpp"
 #include "limiter.hpp"
 #include "slot_keeper.hpp"
 #include <gtest/gtest.h>
@@ -241,6 +242,59 @@ TEST_F(FleetProcesses, NeverHoldMoreSlotsThanThereAreAndTheDeadGiveTheirsBack) {
         EXPECT_TRUE(given_back || dynamo::text(*item, "service_name") == "dead")
             << "block " << i << ": only what nobody took from the dead one is still its own";
     }
+}
+
+// In the other way of counting nothing comes back by itself: a survivor must find what the dead one
+// held, and the counter must be exact afterwards.
+TEST_F(FleetProcesses, CountLeasesExactlyThoughOneOfThemIsKilled) {
+    HOLDFAST_CHECK("connections +lease.crash");
+    constexpr int limit = 6;
+    const std::string url = emulator->url();
+    const auto keeper = [url] {
+        LeaseKeeperOptions options{.client = client_of(url),
+                                   .table = table,
+                                   .endpoint = endpoint,
+                                   .member = this_process("worker"),
+                                   .leases = {.limit = limit}};
+        options.limits.owner_lease = 1500ms;
+        options.limits.heartbeat_every = 300ms;
+        options.limits.block_safety_min = 300ms;
+        options.limits.steal_after = 500ms;
+        options.limits.reaper_lease = 500ms;
+        options.limits.store_retry = 100ms;
+        return options;
+    };
+    test::Victim dead([&](test::Witness& witness) {
+        LeaseKeeper leases(keeper());
+        std::vector<pool::LeaseId> held;
+        for (int i = 0; i < 4; ++i) {
+            held.push_back(leases.acquire(Deadline::after(20s), {}));
+            witness.acknowledged(i);
+        }
+        sleep_for(60s);
+    });
+    (void)dead.kill_after(4, Deadline::after(30s));
+    const Steady killed = std::chrono::steady_clock::now();
+    test::Victim survivor([&](test::Witness& witness) {
+        LeaseKeeper leases(keeper());
+        std::vector<pool::LeaseId> held;
+        while (held.size() < limit) {  // Two are free; the rest must come back.
+            if (!test::code_of([&] { held.push_back(leases.acquire(Deadline::after(5s), {})); })) {
+                witness.acknowledged(static_cast<std::int64_t>(held.size()));
+            } else {
+                sleep_for(20ms);
+            }
+        }
+        for (const pool::LeaseId& lease : held) {
+            leases.release(lease);
+        }
+        leases.stop();
+    });
+    EXPECT_EQ(survivor.join(Deadline::after(60s)).size(), limit);
+    EXPECT_LE(std::chrono::steady_clock::now() - killed, 15s);
+    LeaseStore store(client_of(url), table, endpoint, this_process("test"), {});
+    EXPECT_EQ(store.count(Deadline::after(9s), {})->active, 0);
+    EXPECT_TRUE(store.find(Deadline::after(9s), {}).leases.empty());
 }
 
 }  // namespace

@@ -8,10 +8,13 @@
 #include "fleet_part.hpp"
 #include "limiter.hpp"
 #include "slot_keeper.hpp"
+#include "token_cache_story.hpp"
 #include <gtest/gtest.h>
 
 #include <holdfast/base/log_capture.hpp>
+#include <holdfast/dsql/source.hpp>
 #include <holdfast/pool/pool.hpp>
+#include <holdfast/sql/url.hpp>
 #include <holdfast/testing/check.hpp>
 
 namespace holdfast::dsql {
@@ -243,12 +246,45 @@ TEST_F(FleetStory, AnOpeningThatGetsNoPermitGivesItsSlotBack) {
     FleetPart part(
         config, endpoint, "us-east-1", options(faults->url()).credentials, nullptr, nullptr);
     const auto first = part.admit(soon(), {});
-    ASSERT_TRUE(first);
+    ASSERT_TRUE(std::holds_alternative<pool::SlotId>(first));
     EXPECT_EQ(holdfast::test::code_of([&] { (void)part.admit(Deadline::after(50ms), {}); }),
               Code::unavailable);
     EXPECT_EQ(part.slots()->view().used, 1);
     part.gone(first);
     EXPECT_EQ(part.slots()->view().used, 0);
+}
+
+TEST_F(FleetStory, AFailureAtAnyStageGivesTheSlotBackOnce) {
+    HOLDFAST_CHECK("connections +open.slot_returned");
+    HOLDFAST_CHECK("connections fill.lease_back_token");
+    HOLDFAST_CHECK("connections fill.lease_back_open");
+    const auto provider = std::make_shared<test::TestProvider>();
+    Metrics metrics;
+    SourceOptions options{.credentials = provider, .metrics = &metrics};
+    options.fleet.lease_table = table;
+    options.fleet.service = "ann";
+    options.fleet.dynamodb_endpoint = faults->url();
+    const auto factory = dsql_source(options);
+    const auto used = [&] {
+        return metrics.value("dsql_slot_blocks_slots_used", {{"service", "ann"}});
+    };
+    const auto source = factory(sql::parse_url("dsql://" + endpoint));
+    const sql::ConnectParams open = source->prepare(soon(), {});
+    EXPECT_FALSE(source->opened(open, nullptr));
+    const sql::ConnectParams broken = source->prepare(soon(), {});
+    EXPECT_EQ(used(), 2);
+    const sql::ConnectionLost lost(Outcome::not_applied, "reset");
+    EXPECT_FALSE(source->opened(broken, &lost));
+    EXPECT_EQ(used(), 1) << "the connection did not come about";
+
+    provider->fail = true;  // There is a slot, but no token for this user.
+    const auto other = factory(sql::parse_url("dsql://app@" + endpoint));
+    EXPECT_EQ(holdfast::test::code_of([&] { (void)other->prepare(soon(), {}); }),
+              Code::unavailable);
+    EXPECT_EQ(used(), 1);
+    provider->fail = false;
+    source->closed();
+    EXPECT_EQ(used(), 0);
 }
 
 TEST_F(FleetStory, WithoutTheStoreTheLocalCapIsInForce) {

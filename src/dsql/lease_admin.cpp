@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <charconv>
+#include <map>
+#include <tuple>
 
 #include "dynamodb.hpp"
 #include "fleet_store.hpp"
+#include "lease_store.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/error.hpp>
@@ -47,7 +50,7 @@ const char* to_string(BlockSeen::State state) noexcept {
 LeaseAdmin::LeaseAdmin(const LeaseAdminOptions& options)
     : options_(options),
       client_(
-          std::make_unique<DynamoClient>(DynamoOptions{.region = options.region,
+          std::make_shared<DynamoClient>(DynamoOptions{.region = options.region,
                                                        .endpoint = options.dynamodb_endpoint,
                                                        .credentials = options.credentials,
                                                        .call_timeout = std::chrono::seconds{5}})) {}
@@ -161,6 +164,49 @@ std::vector<BlockSeen> LeaseAdmin::reap(const std::string& table,
         }
     }
     return freed;
+}
+
+// --- Leases of single connections ---
+
+LeasesSeen LeaseAdmin::show_leases(const std::string& table,
+                                   const std::string& endpoint,
+                                   Deadline deadline,
+                                   const std::stop_token& stop) {
+    LeaseStore store(client_, table, endpoint, this_process("admin"), options_.limits);
+    const auto count = store.count(deadline, stop);
+    const LeasesFound found = store.find(deadline, stop);
+    const Wall dead_before = client_->wall_now() - std::chrono::ceil<std::chrono::microseconds>(
+                                                       options_.limits.steal_after);
+    std::map<std::string, OwnerSeen> owners;
+    for (const OwnerItem& owner : found.owners) {
+        owners[owner.seen.owner] = {.owner = owner.seen.owner,
+                                    .service = owner.service,
+                                    .host = owner.host,
+                                    .until = owner.seen.alive_until,
+                                    .dead = owner.seen.alive_until < dead_before};
+    }
+    for (const pool::LeaseSeen& lease : found.leases) {
+        const auto [owner, unknown] =
+            owners.try_emplace(lease.owner, OwnerSeen{.owner = lease.owner, .dead = true});
+        ++owner->second.leases;
+    }
+    LeasesSeen seen{.counted = count ? count->active : 0};
+    for (auto& [id, owner] : owners) {
+        seen.owners.push_back(std::move(owner));
+    }
+    std::sort(seen.owners.begin(), seen.owners.end(), [](const auto& a, const auto& b) {
+        return std::tie(a.service, a.owner) < std::tie(b.service, b.owner);
+    });
+    return seen;
+}
+
+LeasesReaped LeaseAdmin::reap_leases(const std::string& table,
+                                     const std::string& endpoint,
+                                     Deadline deadline,
+                                     const std::stop_token& stop) {
+    LeaseStore store(client_, table, endpoint, this_process("admin"), options_.limits);
+    const ReapReport done = dsql::reap_leases(store, options_.limits, true, deadline, stop);
+    return {.dead_owners = done.dead_owners, .freed = done.freed, .drift = done.drift};
 }
 
 }  // namespace holdfast::dsql

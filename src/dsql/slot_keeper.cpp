@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <deque>
 #include <utility>
-#include <vector>
 
 #include <fmt/core.h>
 
@@ -65,19 +64,17 @@ SlotKeeper::~SlotKeeper() {
     stop();
 }
 
-SlotKeeper::HolderId SlotKeeper::join(int target, Shed shed) {
+Holders::Id SlotKeeper::join(int target, Holders::Shed shed) {
+    const Holders::Id holder = holders_.join(target, std::move(shed));
     const std::lock_guard lock(mutex_);
-    const HolderId holder{++births_};
-    holders_[holder] = {.target = target, .shed = std::move(shed)};
     wants_changed_ = true;
     wake();
     return holder;
 }
 
-void SlotKeeper::leave(HolderId holder) {
-    const std::lock_guard no_shedding(shedding_);
+void SlotKeeper::leave(Holders::Id holder) {
+    holders_.leave(holder);
     const std::lock_guard lock(mutex_);
-    holders_.erase(holder);
     wants_changed_ = true;
     wake();
 }
@@ -151,11 +148,7 @@ void SlotKeeper::run(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
         poked_ = false;
         if (std::exchange(wants_changed_, false)) {
-            int wanted = 0;
-            for (const auto& [id, holder] : holders_) {
-                wanted += holder.target;
-            }
-            step(lock, pool::WantSlots{wanted});
+            step(lock, pool::WantSlots{holders_.wanted()});
         } else {
             step(lock, pool::SlotsTick{});
         }
@@ -261,29 +254,10 @@ void SlotKeeper::report(const pool::SlotAction& action) {
     }
 }
 
-// Each holder is told its share of what must go, by what it wants.
 void SlotKeeper::shed(std::unique_lock<std::mutex>& lock) {
-    if (blocks_.excess(steady_clock::now()) == 0 && !shed_told_) {
-        return;
-    }
-    lock.unlock();
-    const std::lock_guard telling(shedding_);
-    std::vector<std::pair<Shed, int>> told;
-    lock.lock();
     const int excess = blocks_.excess(steady_clock::now());
-    shed_told_ = excess > 0;
-    int all = 0;
-    for (const auto& [id, holder] : holders_) {
-        all += holder.target;
-    }
-    told.reserve(holders_.size());
-    for (const auto& [id, holder] : holders_) {
-        told.emplace_back(holder.shed, (excess * holder.target + all - 1) / std::max(all, 1));
-    }
     lock.unlock();
-    for (const auto& [shed_some, part] : told) {
-        shed_some(part);
-    }
+    holders_.tell(excess);
     lock.lock();
 }
 

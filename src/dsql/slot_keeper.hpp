@@ -6,8 +6,6 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <stop_token>
@@ -15,6 +13,7 @@
 #include <thread>
 
 #include "fleet_store.hpp"
+#include "holders.hpp"
 
 #include <holdfast/base/clock.hpp>
 #include <holdfast/base/log.hpp>
@@ -38,10 +37,6 @@ struct SlotKeeperOptions {
 // Safe to share between threads.
 class SlotKeeper {
 public:
-    // So many connections must go; 0: no more than have gone.
-    using Shed = std::function<void(int excess)>;
-    enum class HolderId : std::uint64_t {};
-
     // Invalid_argument for settings that cannot work.
     explicit SlotKeeper(SlotKeeperOptions options);
     ~SlotKeeper();  // As stop(), with the patience of the limits.
@@ -49,9 +44,9 @@ public:
     SlotKeeper& operator=(const SlotKeeper&) = delete;
 
     // Somebody who wants to hold up to `target` slots; `shed` is called from the keeper's thread.
-    [[nodiscard]] HolderId join(int target, Shed shed);
+    [[nodiscard]] Holders::Id join(int target, Holders::Shed shed);
     // Afterwards `shed` is not called any more.
-    void leave(HolderId holder);
+    void leave(Holders::Id holder);
 
     // Waits for a block if need be. Throws pool::OpenError (full) if there is none by the deadline,
     // cancelled if the token fires.
@@ -72,10 +67,6 @@ public:
 
 private:
     struct Meters;
-    struct Holder {
-        int target = 0;
-        Shed shed;
-    };
 
     void run(const std::stop_token& stop);
     void step(std::unique_lock<std::mutex>& lock, const pool::SlotEvent& event);
@@ -94,13 +85,10 @@ private:
     mutable std::mutex mutex_;
     std::condition_variable_any changed_;
     pool::SlotBlocks blocks_;
-    std::map<HolderId, Holder> holders_;
-    std::uint64_t births_ = 0;
     bool poked_ = false;
     bool wants_changed_ = false;
-    bool shed_told_ = false;  // Those who hold connections know of an excess.
     bool stopped_ = false;
-    std::mutex shedding_;  // Held while holders are told; before mutex_.
+    Holders holders_;      // Not under the mutex: they are told without it.
     std::jthread thread_;  // Last: it uses all of the above.
 };
 

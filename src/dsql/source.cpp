@@ -117,17 +117,17 @@ public:
 
     [[nodiscard]] sql::ConnectParams prepare(Deadline deadline,
                                              const std::stop_token& stop) override {
-        const auto slot = fleet_->admit(deadline, stop);
+        Right right = fleet_->admit(deadline, stop);
         try {
             sql::ConnectParams params = target_.params;
             params["password"] =
                 tokens_->get(target_.key, deadline.earlier(Deadline::after(token_patience)), stop)
                     .text;
             const std::lock_guard lock(mutex_);
-            slots_.push_back(slot);
+            rights_.push_back(std::move(right));
             return params;
         } catch (...) {
-            fleet_->gone(slot);
+            fleet_->gone(right);
             throw;
         }
     }
@@ -141,6 +141,9 @@ public:
         if (failure->state() == sql::SqlState{"53400"}) {
             fleet_->refused();
         }
+        if (failure->state() == sql::SqlState{"53300"}) {
+            fleet_->full();
+        }
         if (failure->code() != Code::unauthorized) {
             return false;
         }
@@ -149,18 +152,18 @@ public:
         return sql::is_login_expired(*failure);
     }
 
-    // Slots are worth the same, so it does not matter which of ours is given back.
+    // They are worth the same, so it does not matter which of ours is given back.
     void closed() noexcept override {
-        std::optional<pool::SlotId> slot;
+        Right right;
         {
             const std::lock_guard lock(mutex_);
-            if (slots_.empty()) {
+            if (rights_.empty()) {
                 return;
             }
-            slot = slots_.back();
-            slots_.pop_back();
+            right = std::move(rights_.back());
+            rights_.pop_back();
         }
-        fleet_->gone(slot);
+        fleet_->gone(right);
     }
 
     [[nodiscard]] pool::Config pool_config(int target) const override {
@@ -171,14 +174,12 @@ public:
 
     void attach(int target, std::function<void(int)> shed) override {
         detach();
-        if (SlotKeeper* const slots = fleet_->slots()) {
-            holder_ = slots->join(target, std::move(shed));
-        }
+        holder_ = fleet_->join(target, std::move(shed));
     }
 
     void detach() noexcept override {
         if (const auto holder = std::exchange(holder_, std::nullopt)) {
-            fleet_->slots()->leave(*holder);
+            fleet_->leave(*holder);
         }
     }
 
@@ -187,9 +188,9 @@ private:
     const FleetConfig config_;
     const std::shared_ptr<TokenCache> tokens_;
     const std::shared_ptr<FleetPart> fleet_;
-    std::optional<SlotKeeper::HolderId> holder_;
+    std::optional<Holders::Id> holder_;
     std::mutex mutex_;
-    std::vector<std::optional<pool::SlotId>> slots_;  // One for each connection.
+    std::vector<Right> rights_;  // One for each connection.
 };
 
 // One token cache for each profile and one part in each fleet, made when first needed: they have

@@ -137,6 +137,7 @@ void Leases::on(Steady now, const LeaseAcquired& acquired, LeaseActions& out) {
             wish.doubtful = false;
             return deny(now, acquired.lease, LeaseDenial::full, out);
         case LeaseAnswer::conflict:
+        case LeaseAnswer::throttled:
             break;
         case LeaseAnswer::unanswered:
             wish.doubtful = true;

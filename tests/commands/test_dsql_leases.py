@@ -114,6 +114,32 @@ class Leases(binary.CommandTest):
         )
         self.assertEqual(json.loads(self.leases("reap", "--json", env=env).out)["freed"], [])
 
+    def test_leases_of_single_connections_are_shown_and_reaped(self):
+        env = {
+            "DSQL_DISTRIBUTED_CONN_LEASE_TABLE": "singles",
+            "CLUSTER_ENDPOINT": ENDPOINT,
+            "DSQL_CONN_LEASE_MODE": "counter",
+        }
+        self.assertEqual(self.leases("setup", env=env).code, DONE)
+        now_ms = int(time.time() * 1000)
+        self.put("singles", pk=f"dsqllease_counter#{ENDPOINT}", active=7, updated_ms=now_ms)
+        for owner, until_ms in (("ann", now_ms + 100_000), ("bob", now_ms - 100_000)):
+            key = f"dsqlowner#{ENDPOINT}#{owner}"
+            self.put("singles", pk=key, lease_until_ms=until_ms, service_name=f"{owner}s")
+            self.put("singles", pk=f"dsqllease#{ENDPOINT}#of-{owner}", owner_id=owner)
+        shown = json.loads(self.leases("show", "--json", env=env).out)
+        self.assertEqual(shown["counted"], 7)
+        self.assertEqual(
+            [(owner["owner"], owner["state"], owner["leases"]) for owner in shown["owners"]],
+            [("ann", "alive", 1), ("bob", "dead", 1)],
+        )
+        self.assertRegex(self.leases("show", env=env).out, r"(?m)^dead +1 +bobs .* ago$")
+        self.assertEqual(
+            self.leases("reap", env=env).out,
+            "freed 1 leases of 1 dead owners; the counter was off by -5\n",
+        )
+        self.assertEqual(json.loads(self.leases("show", "--json", env=env).out)["counted"], 1)
+
     def test_what_is_missing_is_named(self):
         self.assert_fails(self.leases("show", "--region", "us-east-1"), USAGE, "--endpoint")
         self.assert_fails(

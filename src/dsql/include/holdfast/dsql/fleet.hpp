@@ -13,6 +13,7 @@
 #include <holdfast/base/config.hpp>
 #include <holdfast/base/random.hpp>
 #include <holdfast/pool/config.hpp>
+#include <holdfast/pool/leases.hpp>
 #include <holdfast/pool/permits.hpp>
 #include <holdfast/pool/slot_blocks.hpp>
 
@@ -31,6 +32,9 @@ struct ReservoirConfig {
     std::chrono::nanoseconds lead = std::chrono::seconds{30};
     std::chrono::nanoseconds look_every = std::chrono::seconds{1};
 };
+
+// How a fleet counts its connections: in blocks of slots, or one by one.
+enum class LeaseMode { blocks, counter };
 
 struct FleetConfig {
     // Of this process alone.
@@ -51,7 +55,9 @@ struct FleetConfig {
 
     // The connections of the whole fleet, if there is a table for them.
     std::string lease_table{};
+    LeaseMode lease_mode = LeaseMode::blocks;
     pool::SlotBlocksConfig blocks{};
+    pool::LeasesConfig leases{};
 
     int fleet_size = 10;  // Divides what is shared while DynamoDB does not answer.
     std::string service = "unknown";

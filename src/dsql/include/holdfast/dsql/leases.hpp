@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -44,6 +45,27 @@ struct BlockSeen {
 };
 [[nodiscard]] const char* to_string(BlockSeen::State state) noexcept;
 
+// One process and the leases that it holds, where connections are counted one by one.
+struct OwnerSeen {
+    std::string owner{};
+    std::string service{};
+    std::string host{};
+    std::int64_t leases = 0;
+    Wall until{};
+    bool dead = false;  // Its heart was not heard in time, or never.
+};
+
+struct LeasesSeen {
+    std::int64_t counted = 0;  // What the counter says; the owners' leases are what is there.
+    std::vector<OwnerSeen> owners{};
+};
+
+struct LeasesReaped {
+    std::int64_t dead_owners = 0;
+    std::int64_t freed = 0;
+    std::optional<std::int64_t> drift{};  // Of the counter, which is right now; empty: not known.
+};
+
 // Each call throws what DynamoDB's client throws: unavailable, unauthorized, not_found.
 class LeaseAdmin {
 public:
@@ -72,12 +94,23 @@ public:
                                               Deadline deadline,
                                               const std::stop_token& stop);
 
+    // The same for leases of single connections; those by whom they are held are in order of their
+    // services. What the dead held is freed, and the counter made true.
+    [[nodiscard]] LeasesSeen show_leases(const std::string& table,
+                                         const std::string& endpoint,
+                                         Deadline deadline,
+                                         const std::stop_token& stop);
+    [[nodiscard]] LeasesReaped reap_leases(const std::string& table,
+                                           const std::string& endpoint,
+                                           Deadline deadline,
+                                           const std::stop_token& stop);
+
 private:
     void enable_expiry(const std::string& table, Deadline deadline, const std::stop_token& stop);
     void sleep(Deadline deadline, const std::stop_token& stop) const;
 
     const LeaseAdminOptions options_;
-    const std::unique_ptr<DynamoClient> client_;
+    const std::shared_ptr<DynamoClient> client_;
 };
 
 }  // namespace holdfast::dsql

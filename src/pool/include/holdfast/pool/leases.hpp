@@ -57,7 +57,8 @@ enum class LeaseAnswer {
     done,
     full,        // The counter is at its limit.
     conflict,    // Another transaction was at the counter.
-    unanswered,  // Throttled, or no answer: it may have happened, or not.
+    throttled,   // The store is there, but asked too much.
+    unanswered,  // It may have happened, or not.
 };
 struct LeaseAcquired {
     LeaseId lease;
