@@ -5,23 +5,30 @@
 
 #include <gtest/gtest.h>
 
+#include <holdfast/testing/check.hpp>
+
 namespace holdfast {
 namespace {
 
 using namespace std::chrono_literals;
 
 TEST(SystemClock, SleepsUntilItsTimeByTheSteadyClock) {
+    HOLDFAST_CHECK("connections sleep.full");
     const Steady until = system_clock().steady_now() + 5ms;
     EXPECT_TRUE(system_clock().sleep_until(until, {}));
     EXPECT_GE(system_clock().steady_now(), until);
 }
 
 TEST(SystemClock, DoesNotSleepForATimeThatHasPassed) {
+    HOLDFAST_CHECK("connections sleep.negative");
+    HOLDFAST_CHECK("connections sleep.zero");
     EXPECT_TRUE(system_clock().sleep_until(system_clock().steady_now() - 1h, {}));
+    EXPECT_TRUE(system_clock().sleep_until(system_clock().steady_now(), {}));
 }
 
 // Were the stop not noticed, the test would run into its time limit.
 TEST(SystemClock, AStopEndsASleep) {
+    HOLDFAST_CHECK("connections sleep.early");
     std::stop_source stop;
     auto slept = std::async(std::launch::async, [token = stop.get_token()] {
         return system_clock().sleep_until(system_clock().steady_now() + 10min, token);
@@ -31,6 +38,7 @@ TEST(SystemClock, AStopEndsASleep) {
 }
 
 TEST(SystemClock, AStopThatCameBeforeIsNoticed) {
+    HOLDFAST_CHECK("connections sleep.stopped");
     std::stop_source stop;
     stop.request_stop();
     EXPECT_FALSE(system_clock().sleep_until(system_clock().steady_now() + 10min, stop.get_token()));

@@ -1,5 +1,7 @@
 #include <holdfast/dsql/source.hpp>
 
+#include <future>
+
 #include "token_cache_story.hpp"
 #include <gmock/gmock.h>
 
@@ -34,6 +36,7 @@ std::string refusal(const std::string& url) {
 TEST(DsqlUrl, HasADefaultForEverythingButTheEndpoint) {
     HOLDFAST_CHECK("connections open.default_user");
     HOLDFAST_CHECK("connections dsn.no_tls");
+    HOLDFAST_CHECK("connections dsn.tls_verify");
     const Target plain = target("dsql://" + endpoint);
     EXPECT_EQ(plain.key.host, endpoint);
     EXPECT_EQ(plain.key.region, "us-east-1");
@@ -60,6 +63,8 @@ TEST(DsqlUrl, HasADefaultForEverythingButTheEndpoint) {
 TEST(DsqlUrl, MaySayAllOfIt) {
     HOLDFAST_CHECK("connections dsn.full");
     HOLDFAST_CHECK("connections dsn.mode_override");
+    HOLDFAST_CHECK("connections dsn.tls_no_verify");
+    HOLDFAST_CHECK("connections dsn.attributes");
     const Target full = target(
         "dsql://app%40night@LOCALHOST:5433/shop?region=eu-west-1&profile=work&hostaddr=127.0.0.1"
         "&sslrootcert=/tmp/ca.pem&sslmode=require&connect_timeout=3&application_name=x&pool=4");
@@ -80,6 +85,12 @@ TEST(DsqlUrl, MaySayAllOfIt) {
 }
 
 TEST(DsqlUrl, ThatCannotWorkIsRefusedWithTheCure) {
+    HOLDFAST_CHECK("connections inject.invalid");
+    HOLDFAST_CHECK("connections inject.user+password");
+    HOLDFAST_CHECK("connections dsn.duplicate");
+    HOLDFAST_CHECK("connections dsn.key_without_cert");
+    HOLDFAST_CHECK("connections dsn.cert_without_key");
+    HOLDFAST_CHECK("connections lease.empty_endpoint");
     EXPECT_THAT(refusal("dsql:" + endpoint), HasSubstr("write dsql://USER@ENDPOINT"));
     EXPECT_THAT(refusal("dsql://"), HasSubstr("names no endpoint"));
     EXPECT_THAT(refusal("dsql://app@"), HasSubstr("names no endpoint"));
@@ -94,6 +105,11 @@ TEST(DsqlUrl, ThatCannotWorkIsRefusedWithTheCure) {
     EXPECT_THAT(refusal("dsql://" + endpoint + ":x"), HasSubstr("'x' in the database URL"));
     EXPECT_THAT(refusal("dsql://" + endpoint + "?port=70000"), HasSubstr("not a port"));
     EXPECT_THAT(refusal("dsql://a%0@" + endpoint), HasSubstr("bad percent escape"));
+    EXPECT_THAT(refusal("dsql://" + endpoint + "?port=1&port=2"), HasSubstr("'port' twice"));
+    for (const char* option : {"sslcert", "sslkey"}) {  // The token says who we are.
+        EXPECT_THAT(refusal("dsql://" + endpoint + "?" + option + "=/tmp/x.pem"),
+                    HasSubstr("that dsql:// does not know"));
+    }
 }
 
 class DsqlSource : public testing::Test {
@@ -125,7 +141,13 @@ protected:
     std::unique_ptr<sql::ConnectionSource> source = open(factory);
 };
 
+// The token has all the signs that mean something in a URL, and travels as a value of its own.
 TEST_F(DsqlSource, SignsInWithATokenForItsUser) {
+    HOLDFAST_CHECK("connections inject.plain");
+    HOLDFAST_CHECK("connections inject.user");
+    HOLDFAST_CHECK("connections inject.special");
+    HOLDFAST_CHECK("connections dsn.escape");
+    EXPECT_THAT(prepare().at("password"), AllOf(HasSubstr("/?"), HasSubstr("&"), HasSubstr("%2F")));
     EXPECT_EQ(source->dialect().product, sql::Product::dsql);
     const auto as_admin = judge(prepare());
     EXPECT_EQ(std::get<TokenGrant>(as_admin).action, Action::connect_admin);
@@ -166,6 +188,7 @@ TEST_F(DsqlSource, AnOpeningNeedsAPermitAndWithoutOneNoTokenIsMade) {
     HOLDFAST_CHECK("connections open.limiter_once");
     HOLDFAST_CHECK("connections open.limiter_error");
     HOLDFAST_CHECK("connections open.limiter_deadline");
+    HOLDFAST_CHECK("connections fill.limiter_error");
     factory =
         dsql_source({.credentials = provider, .fleet = {.rate = 1, .burst = 2}, .clock = &clock});
     source = open(factory);
@@ -184,7 +207,36 @@ TEST_F(DsqlSource, AnOpeningNeedsAPermitAndWithoutOneNoTokenIsMade) {
     EXPECT_EQ(provider->asked, asked + 1) << "nobody asked for a token";
 }
 
+TEST_F(DsqlSource, OpeningsAtTheSameTimeNeedAPermitEach) {
+    HOLDFAST_CHECK("connections open.parallel");
+    HOLDFAST_CHECK("connections fill.limiter");
+    factory =
+        dsql_source({.credentials = provider, .fleet = {.rate = 1, .burst = 10}, .clock = &clock});
+    source = open(factory);
+    std::vector<std::future<sql::ConnectParams>> openings;
+    openings.reserve(10);
+    for (int i = 0; i < 10; ++i) {
+        openings.push_back(std::async(std::launch::async, [this] { return prepare(); }));
+    }
+    for (auto& opening : openings) {
+        EXPECT_FALSE(opening.get().at("password").empty());
+    }
+    EXPECT_EQ(code_of([&] { (void)source->prepare(Deadline::after(10ms), {}); }),
+              Code::unavailable);
+}
+
+TEST_F(DsqlSource, WithoutASharedNumberOfConnectionsNothingIsGivenBack) {
+    HOLDFAST_CHECK("connections res.no_lease");
+    HOLDFAST_CHECK("connections lease.release_empty");
+    HOLDFAST_CHECK("connections slot.release_empty");
+    const auto params = prepare();
+    EXPECT_FALSE(source->opened(params, nullptr));
+    source->closed();
+    source->closed();  // One too many does no harm.
+}
+
 TEST_F(DsqlSource, WithoutCredentialsItSaysWhy) {
+    HOLDFAST_CHECK("connections fill.token_error");
     provider->fail = true;
     EXPECT_EQ(code_of([&] { (void)prepare(); }), Code::unavailable);
 }

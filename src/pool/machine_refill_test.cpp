@@ -180,6 +180,7 @@ TEST(MachineRefill, TheFirstGenerationDoesNotDieTogether) {
 }
 
 TEST(MachineRefill, AReplacementLivesForItsLifeAndSomeJitter) {
+    HOLDFAST_CHECK("connections entry.expires");
     HOLDFAST_CHECK("connections fill.jitter");
     const Config config = full(1);
     Script pool(config);
@@ -271,6 +272,7 @@ TEST(MachineRefill, ALargerPoolServesThoseWhoWait) {
 }
 
 TEST(MachineRefill, ASmallerPoolLetsGoWhatIsIdleNowAndWhatIsLentLater) {
+    HOLDFAST_CHECK("connections res.return_full");
     Script pool(full(5));
     pool.tell(Tick{});
     pool.open_all();

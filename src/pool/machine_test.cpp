@@ -210,6 +210,7 @@ TEST(Machine, TheOldestIsLentFirst) {
 
 // Five unusable ones are no reason to send the borrower away: the search goes on.
 TEST(Machine, UnusableOnesAreRetiredUntilAUsableOneIsFound) {
+    HOLDFAST_CHECK("connections res.wait_stale");
     HOLDFAST_CHECK("connections res.expired");
     HOLDFAST_CHECK("connections res.expired_series");
     Config config = plain(6);
@@ -236,6 +237,8 @@ TEST(Machine, UnusableOnesAreRetiredUntilAUsableOneIsFound) {
 }
 
 TEST(Machine, TheGuardDecidesWhoIsStillLent) {
+    HOLDFAST_CHECK("connections entry.remaining");
+    HOLDFAST_CHECK("connections entry.overdue");
     HOLDFAST_CHECK("connections res.guard_checkout");
     HOLDFAST_CHECK("connections res.guard_above");
     HOLDFAST_CHECK("connections res.guard_below");
@@ -501,6 +504,7 @@ TEST(Machine, FailFastAnswersAtOnceDuringThePauseAndTriesAgainAfterIt) {
 }
 
 TEST(Machine, FailFastWaitsWhileTheServerIsOnlyFull) {
+    HOLDFAST_CHECK("connections +err.53300");
     Script pool(hasty(5));
     pool.borrow(ann, 30s);
     pool.tell(OpenFailed{pool.said_of<Open>().at(0).connection, FailureClass::full});
@@ -566,6 +570,8 @@ TEST(MachineDeathTest, AnAnswerNobodyAskedForStopsTheProcess) {
 }
 
 TEST(Machine, AConfigurationThatCannotWorkIsRefused) {
+    HOLDFAST_CHECK("connections res.capacity_0");
+    HOLDFAST_CHECK("connections res.capacity_negative");
     const auto refused = [](auto change) {
         Config config = plain(5);
         change(config);
@@ -573,6 +579,7 @@ TEST(Machine, AConfigurationThatCannotWorkIsRefused) {
     };
     EXPECT_FALSE(refused([](Config&) {}));
     EXPECT_TRUE(refused([](Config& c) { c.target = 0; }));
+    EXPECT_TRUE(refused([](Config& c) { c.target = -1; }));
     EXPECT_TRUE(refused([](Config& c) { c.target = target_max + 1; }));
     EXPECT_TRUE(refused([](Config& c) { c.min_ready = -1; }));
     EXPECT_TRUE(refused([](Config& c) { c.overshoot = -1; }));

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <holdfast/testing/check.hpp>
+
 namespace holdfast::sql {
 namespace {
 
@@ -82,6 +84,38 @@ TEST(Classification, CallsEverythingElsePermanent) {
     EXPECT_EQ(classify(SqlState{"not a state"}), ErrorClass::permanent);
     EXPECT_EQ(classify(Error(Code::internal, Outcome::not_applied, "40001")),
               ErrorClass::permanent);
+}
+
+// Of the states that concern connections: one that is lost is replaced, and no pool is rebuilt.
+TEST(Classification, LosesAConnectionOnlyWithItsOwnStates) {
+    HOLDFAST_CHECK("connections err.08000");
+    HOLDFAST_CHECK("connections err.08001");
+    HOLDFAST_CHECK("connections err.08003");
+    HOLDFAST_CHECK("connections err.08006_plain");
+    HOLDFAST_CHECK("connections err.57P03");
+    for (const char* state : {"08000", "08001", "08003", "08006", "57P03"}) {
+        EXPECT_EQ(classify(SqlState{state}), ErrorClass::connection_lost) << state;
+    }
+    HOLDFAST_CHECK("connections err.0A000_other");
+    HOLDFAST_CHECK("connections err.23505");
+    HOLDFAST_CHECK("connections err.40001");
+    HOLDFAST_CHECK("connections err.42601");
+    HOLDFAST_CHECK("connections err.empty");
+    HOLDFAST_CHECK("connections err.XX000_unable");
+    for (const char* state : {"0A000", "23505", "40001", "42601", "", "XX000"}) {
+        const DatabaseError error(
+            SqlState{state}, Outcome::not_applied, "unable to accept connection");
+        EXPECT_NE(classify(error), ErrorClass::connection_lost) << state;
+    }
+    HOLDFAST_CHECK("connections err.28000_denied");
+    HOLDFAST_CHECK("connections err.08006_denied");
+    EXPECT_EQ(DatabaseError(SqlState{"28000"}, Outcome::not_applied, "access denied").code(),
+              Code::unauthorized);
+    const DatabaseError denied(classify_opening(SqlState{"08006"}, "Signature expired"),
+                               SqlState{"08006"},
+                               Outcome::not_applied,
+                               "access denied");
+    EXPECT_EQ(denied.code(), Code::unauthorized);
 }
 
 TEST(ConditionFailed, SaysWhatWasExpectedAndWhatWasFound) {
