@@ -1,5 +1,6 @@
 // The reservoir with real threads: filled at the start, looked after while nobody asks, made
 // smaller when slots are lost.
+#include <future>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -57,12 +58,14 @@ protected:
 };
 
 TEST_F(ReservoirStory, IsFullBeforeAnybodyAsks) {
+    HOLDFAST_CHECK("connections fill.log");
     start(reservoir(20));
     const WarmUp report = pool->warm_up({});
     EXPECT_TRUE(report.reached);
     EXPECT_EQ(report.open, 20);
     EXPECT_EQ(report.failures, 0U);
     EXPECT_EQ(server.state().open_max, 20);
+    EXPECT_EQ(log.count("fill.start"), 1U);
     EXPECT_EQ(log.count("fill.complete"), 1U);
 }
 
@@ -99,6 +102,31 @@ TEST_F(ReservoirStory, RefillsThoughNobodyAsks) {
     ASSERT_TRUE(server.wait([](const auto& state) { return state.opened == 20; }));
     EXPECT_TRUE(pool->wait_ready(10, soon(), {}));
     EXPECT_EQ(pool->stats().closed[static_cast<std::size_t>(Reason::dead)], 10U);
+}
+
+TEST_F(ReservoirStory, AnOperatorIsToldOfADipAndOfThoseWhoFindNothing) {
+    HOLDFAST_CHECK("connections res.log");
+    start(reservoir(4));
+    EXPECT_EQ(log.count("pool.created"), 1U);
+    ASSERT_TRUE(pool->warm_up({}).reached);
+    look();
+    ASSERT_TRUE(clock.wait_for_sleepers(1, soon()));
+    server.fail_with([] { throw OpenError(FailureClass::transport, Code::unavailable, "away"); });
+    {
+        auto loans = borrow_all(4);
+        kill(loans);
+    }
+    auto waiting = std::async(std::launch::async, [this] {
+        return test::code_of(
+            [this] { (void)pool->acquire(Deadline::at(clock.steady_now() + 1h), {}); });
+    });
+    while (log.count("pool.empty") < 2) {                 // Once a second, and the dip once.
+        ASSERT_TRUE(clock.wait_for_sleepers(2, soon()));  // The keeper, and who waits.
+        clock.advance(1s);
+    }
+    EXPECT_EQ(log.count("pool.dip"), 1U);
+    pool->stop(Deadline::at(clock.steady_now()));
+    EXPECT_EQ(waiting.get(), Code::unavailable);
 }
 
 TEST_F(ReservoirStory, LooksManyTimesAndHarmsNobody) {

@@ -13,9 +13,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr std::chrono::seconds log_every{1};   // Of one class of failure.
-constexpr std::chrono::minutes warn_every{1};  // Of connections that are too old.
-constexpr WaiterId looker{0};                  // No waiter has this address.
+constexpr std::chrono::seconds log_every{1};  // Of one class of failure.
+constexpr WaiterId looker{0};                 // No waiter has this address.
 
 template <class Enum>
 constexpr std::size_t index(Enum value) noexcept {
@@ -217,6 +216,7 @@ Shell::Shell(const Config& config,
                [this](ConnectionId id, const std::stop_token&) { close(id); }),
       keeper_([this](const std::stop_token& stop) { keep(stop); }) {
     meters_.wanted.set(std::min(config.min_ready, config.target));
+    note_created();
 }
 
 // --- Borrowing ---
@@ -439,6 +439,7 @@ void Shell::keep(const std::stop_token& stop) {
             keeper_until_ = until;
         }
         note_oldest(clock_.steady_now());
+        note_shortage(clock_.steady_now());
         sleep(Deadline::at(until), stop, std::move(wake));
     }
 }
@@ -466,19 +467,6 @@ void Shell::look_at_idle(const std::stop_token& stop) {
             turn.step(back);
         }
     } while (!idle.empty() && !stop.stop_requested());
-}
-
-void Shell::note_oldest(Steady now) {
-    std::optional<Steady> oldest;
-    {
-        const std::lock_guard lock(mutex_);
-        oldest = machine_.oldest();
-    }
-    meters_.oldest_age_seconds.set(oldest ? seconds(now - *oldest) : 0);
-    if (oldest && now - *oldest > config_.limits.overage && now - warned_ >= warn_every) {
-        warned_ = now;
-        logger_.warn("conn.overage", {{"db", name_}, {"age_seconds", seconds(now - *oldest)}});
-    }
 }
 
 // --- The whole pool ---

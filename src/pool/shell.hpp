@@ -76,7 +76,9 @@ private:
     void close(ConnectionId id);
     void keep(const std::stop_token& stop);
     void look_at_idle(const std::stop_token& stop);
+    void note_created();
     void note_oldest(Steady now);
+    void note_shortage(Steady now);
 
     void sleep(Deadline deadline, const std::stop_token& stop, std::stop_source wake) const;
     [[nodiscard]] bool wait_for(std::function<bool()> done,
@@ -105,8 +107,10 @@ private:
 
     Workers openers_;
     Workers closers_;
-    Steady warned_{};      // Of overage. The keeper's.
-    std::jthread keeper_;  // Last: it uses all of the above from its first moment.
+    Steady warned_{};        // Of overage. The keeper's.
+    bool was_full_ = false;  // As many were open as are wanted, since the last dip. The keeper's.
+    Steady empty_noted_{};   // The keeper's.
+    std::jthread keeper_;    // Last: it uses all of the above from its first moment.
 };
 
 }  // namespace holdfast::pool
