@@ -129,7 +129,7 @@ void add_pool_settings(Settings& all) {
             time("pool.warmup_stagger",
                  "0s",
                  "DSQL_POOL_WARMUP_STAGGER_DURATION",
-                 "understood, but without effect: lives are spread, not openings"),
+                 "without effect, which is warned of: lives are spread, not openings"),
             time("connect_timeout", "10s", "DSQL_CONNECT_TIMEOUT", "TCP, TLS and login"),
             time("open_timeout", "30s", "DSQL_OPEN_TIMEOUT", "an opening with all its stages")});
 }
@@ -359,8 +359,6 @@ pool::MeterNames meter_names(const std::string& service) {
             .target = "dsql_pool_max_open",
             .wanted = "dsql_reservoir_target",
             .open = "dsql_pool_open",
-            .idle = "dsql_pool_idle",
-            .inflight = "dsql_refiller_inflight",
             .oldest_age_seconds = "dsql_pool_oldest_age_seconds",
             .warm_up_seconds = "dsql_pool_warmup_seconds",
             .lent = "dsql_reservoir_checkouts_total",
@@ -387,10 +385,22 @@ Settings fleet_settings() {
     return all;
 }
 
+std::string stretches_warm_up(const Config& config) {
+    const nanoseconds stagger = config.duration("dsql.pool.warmup_stagger");
+    return stagger == nanoseconds{0}
+               ? ""
+               : fmt::format(
+                     "dsql.pool.warmup_stagger ({}) has no effect: the first filling is not "
+                     "stretched, lives are spread instead",
+                     format_duration(stagger));
+}
+
 FleetConfig fleet_config(const Config& config) {
     if (config.boolean("dsql.strict") && !config.warnings().empty()) {
         throw InvalidArgument(config.warnings().front() + ", which dsql.strict forbids");
     }
+    require(!config.boolean("dsql.strict") || stretches_warm_up(config).empty(),
+            stretches_warm_up(config) + ", and dsql.strict forbids that");
     FleetConfig fleet;
     fleet.rate = positive(config, "dsql.rate");
     fleet.burst = positive(config, "dsql.burst");

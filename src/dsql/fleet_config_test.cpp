@@ -58,6 +58,17 @@ TEST_F(FleetConfigStory, WithoutAnythingAProcessIsAlone) {
     EXPECT_EQ(pool.min_ready, 16) << "one size: it never shrinks when idle";
 }
 
+TEST_F(FleetConfigStory, AFirstFillingIsNotStretchedAndThatIsSaid) {
+    EXPECT_EQ(stretches_warm_up(load()), "");
+    environment["DSQL_POOL_WARMUP_STAGGER_DURATION"] = "0s";
+    EXPECT_EQ(stretches_warm_up(load()), "");
+    environment["DSQL_POOL_WARMUP_STAGGER_DURATION"] = "2m";
+    EXPECT_NE(stretches_warm_up(load()).find("dsql.pool.warmup_stagger (2m"), std::string::npos);
+    EXPECT_EQ(refusal(), "");
+    environment["DSQL_CONFIG_STRICT"] = "true";
+    EXPECT_NE(refusal().find("has no effect"), std::string::npos);
+}
+
 TEST_F(FleetConfigStory, ConnectionsAreCountedInBlocksOrOneByOne) {
     environment["DSQL_DISTRIBUTED_CONN_LEASE_ENABLED"] = "true";
     environment["DSQL_DISTRIBUTED_CONN_LEASE_TABLE"] = "leases";

@@ -75,6 +75,10 @@ struct FleetConfig {
 // Requires: `config` was loaded with fleet_settings().
 [[nodiscard]] FleetConfig fleet_config(const Config& config);
 
+// What to tell an operator who wants the first filling stretched, which is not done; empty if
+// nobody does.
+[[nodiscard]] std::string stretches_warm_up(const Config& config);
+
 // How a pool of at most `target` connections keeps them. Invalid_argument if more are to be ready
 // than there may be.
 [[nodiscard]] pool::Config pool_config(const FleetConfig& fleet, int target);
