@@ -115,6 +115,28 @@ struct Strange {
     int value;
 };
 
+// Shapes without end, so nothing of them may be kept: the second text lies where the first one did.
+TEST_P(Transactions, AQueryThatWasBuiltIsReadAnewEachTime) {
+    (void)db->run("Write", {}, add_note, 1, "one");
+    (void)db->run("Write", {}, add_note, 2, "it's $1");
+    BuiltQuery query{
+        .name = "note.built", .text = "SELECT body FROM notes WHERE id = $1", .args = {1}};
+    EXPECT_EQ(db->run("Read", {}, query).rows[0].get<std::string>(0), "one");
+    query.text = "SELECT id FROM notes WHERE body = $1";
+    query.args = {"it's $1"};
+    EXPECT_EQ(db->run("Read", {.read_only = true}, query).rows[0].get<std::int64_t>(0), 2);
+
+    query.args = {};
+    EXPECT_EQ(test::code_of([&] { (void)db->run("Read", {}, query); }), Code::invalid_argument);
+    query.text = "DELETE FROM notes";
+    EXPECT_EQ(test::code_of([&] { (void)db->run("Read", {}, query); }), Code::invalid_argument);
+    query.text = "SELECT nothing FROM notes";
+    EXPECT_NE(test::code_of([&] { (void)db->run("Read", {}, query); }), std::nullopt);
+    EXPECT_EQ(notes(), 2) << "and the connection is as good as before";
+    query.text = "SELECT count(*) FROM notes";
+    EXPECT_EQ(db->run("Read", {}, query).rows[0].get<std::int64_t>(0), 2);
+}
+
 TEST_P(Transactions, AnExceptionOfTheBodyRollsBackAndComesOutUnchanged) {
     const auto failing = [&](auto thrown) {
         db->transact("Write", {}, [&](Tx& tx) {

@@ -77,6 +77,12 @@ Result Database::run_erased(std::string_view operation,
     return engine_->run(operation, options, statement, args);
 }
 
+Result Database::run(std::string_view operation,
+                     const TxOptions& options,
+                     const BuiltQuery& query) {
+    return engine_->run(operation, options, query);
+}
+
 Result Database::run_fenced(std::string_view operation,
                             const TxOptions& options,
                             const Guard& guard,

@@ -24,6 +24,15 @@ Gauge conflict_gauge(const DatabaseOptions& options) {
                                   {{"db", options.name}});
 }
 
+void require_arguments(const Rendered& text, std::size_t given) {
+    if (text.arguments != given) {
+        throw InvalidArgument(fmt::format("statement '{}' takes {} arguments, but {} were given",
+                                          text.name,
+                                          text.arguments,
+                                          given));
+    }
+}
+
 }  // namespace
 
 // One call of `repeat`: what is asked for, and how far it has come.
@@ -84,8 +93,25 @@ Result Engine::run(std::string_view operation,
                    const TxOptions& options,
                    const Statement& statement,
                    std::span<const Param> args) {
+    return run_rendered(operation, options, rendered(statement, args.size()), args);
+}
+
+Result Engine::run(std::string_view operation, const TxOptions& options, const BuiltQuery& query) {
+    Rendered text = render(dialect().product, query.name, query.text);
+    text.once = true;
+    require_arguments(text, query.args.size());
+    if (text.writes) {
+        throw InvalidArgument(
+            fmt::format("'{}' was built and writes; only a SELECT may be built", text.name));
+    }
+    return run_rendered(operation, options, text, query.args);
+}
+
+Result Engine::run_rendered(std::string_view operation,
+                            const TxOptions& options,
+                            const Rendered& text,
+                            std::span<const Param> args) {
     Result result;
-    const Rendered& text = rendered(statement, args.size());
     if (options.read_only && text.writes) {
         throw InvalidArgument(fmt::format(
             "statement '{}' writes, but the transaction is read only; drop read_only", text.name));
@@ -286,12 +312,7 @@ const Rendered& Engine::rendered(const Statement& statement, std::size_t argumen
         const std::unique_lock lock(mutex_);
         text = rendered_.try_emplace(key, std::move(fresh)).first->second.get();
     }
-    if (text->arguments != arguments) {
-        throw InvalidArgument(fmt::format("statement '{}' takes {} arguments, but {} were given",
-                                          text->name,
-                                          text->arguments,
-                                          arguments));
-    }
+    require_arguments(*text, arguments);
     return *text;
 }
 

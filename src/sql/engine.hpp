@@ -49,6 +49,7 @@ public:
                const TxOptions& options,
                const Statement& statement,
                std::span<const Param> args);
+    Result run(std::string_view operation, const TxOptions& options, const BuiltQuery& query);
     Result run_fenced(std::string_view operation,
                       const TxOptions& options,
                       const Guard& guard,
@@ -72,6 +73,10 @@ private:
         }
     };
 
+    Result run_rendered(std::string_view operation,
+                        const TxOptions& options,
+                        const Rendered& text,
+                        std::span<const Param> args);
     // Runs `attempt` until it succeeds or must not be repeated.
     void repeat(std::string_view operation,
                 const TxOptions& options,

@@ -83,8 +83,31 @@ std::size_t PgSession::send(const Call& call, bool keep_reply) {
     throw_failure();
     begin_if_needed();
     const std::size_t ticket = ++tickets_;
-    queue_prepared(call, ticket, keep_reply);
+    if (call.statement->once) {
+        queue_once(call, ticket, keep_reply);
+    } else {
+        queue_prepared(call, ticket, keep_reply);
+    }
     return ticket;
+}
+
+void PgSession::queue_once(const Call& call, std::size_t ticket, bool keep) {
+    const std::vector<Oid> types = types_of(call.args);
+    Bound& bound = connection_.bound();
+    bound.bind(call.args);
+    if (libpq().PQsendQueryParams(raw_,
+                                  call.statement->text.c_str(),
+                                  bound.count(),
+                                  types.data(),
+                                  bound.values(),
+                                  bound.lengths(),
+                                  bound.formats(),
+                                  1) == 0) {
+        lost("queueing a query");
+    }
+    counters_.statements.fetch_add(1, std::memory_order_relaxed);
+    steps_.push_back(Step{
+        .kind = StepKind::statement, .statement = call.statement, .ticket = ticket, .keep = keep});
 }
 
 void PgSession::queue_prepared(const Call& call, std::size_t ticket, bool keep) {

@@ -75,6 +75,7 @@ private:
 
     void begin_if_needed();
     void queue_control(const char* text, StepKind kind);
+    void queue_once(const Call& call, std::size_t ticket, bool keep);
     void queue_prepared(const Call& call, std::size_t ticket, bool keep);
     // One round trip, if the caller's time is not over. Throws the first error among the answers.
     void flush();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <new>
 #include <thread>
 #include <utility>
@@ -103,7 +104,19 @@ bool Connection::has_deferred_violations() const noexcept {
 }
 
 Result Connection::execute(const Call& call, std::optional<std::int64_t> clock_us, bool keep_rows) {
-    const Prepared& statement = prepared(*call.statement);
+    if (!call.statement->once) {
+        return execute(prepared(*call.statement), call, clock_us, keep_rows);
+    }
+    const Prepared statement = prepare(*call.statement, 0);
+    const std::unique_ptr<sqlite3_stmt, decltype(&sqlite3_finalize)> owner(statement.handle,
+                                                                           &sqlite3_finalize);
+    return execute(statement, call, clock_us, keep_rows);
+}
+
+Result Connection::execute(const Prepared& statement,
+                           const Call& call,
+                           std::optional<std::int64_t> clock_us,
+                           bool keep_rows) {
     if (statement.writes) {
         refuse_if_read_only(call.statement->name);
     }
@@ -173,15 +186,19 @@ const Connection::Prepared& Connection::prepared(const Rendered& statement) {
         }
         prepared_.clear();
     }
-    Prepared& fresh = prepared_[&statement];
+    return prepared_.emplace(&statement, prepare(statement, SQLITE_PREPARE_PERSISTENT))
+        .first->second;
+}
+
+Connection::Prepared Connection::prepare(const Rendered& statement, unsigned flags) const {
+    Prepared fresh;
     const int code = sqlite3_prepare_v3(db_,
                                         statement.text.c_str(),
                                         static_cast<int>(statement.text.size()),
-                                        SQLITE_PREPARE_PERSISTENT,
+                                        flags,
                                         &fresh.handle,
                                         nullptr);
     if (code != SQLITE_OK || fresh.handle == nullptr) {
-        prepared_.erase(&statement);
         if (code != SQLITE_ERROR && code != SQLITE_OK) {
             throw error(code, quoted(statement));
         }

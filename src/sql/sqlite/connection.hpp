@@ -58,8 +58,8 @@ public:
     [[nodiscard]] bool in_transaction() const noexcept;
     [[nodiscard]] bool has_deferred_violations() const noexcept;
 
-    // Requires: `call.statement` lives as long as this connection, which keeps it prepared;
-    // `call.args` has all arguments but the clock's if `clock_us` is given.
+    // Requires: `call.statement` lives as long as this connection, which keeps it prepared unless
+    // it is for once; `call.args` has all arguments but the clock's if `clock_us` is given.
     // A writing statement is refused if the attempt is read only.
     Result execute(const Call& call, std::optional<std::int64_t> clock_us, bool keep_rows);
     void run_script(const std::string& text);
@@ -92,7 +92,12 @@ private:
     void prepare_controls();
     void close() noexcept;
 
+    [[nodiscard]] Prepared prepare(const Rendered& statement, unsigned flags) const;
     const Prepared& prepared(const Rendered& statement);
+    Result execute(const Prepared& statement,
+                   const Call& call,
+                   std::optional<std::int64_t> clock_us,
+                   bool keep_rows);
     void refuse_if_read_only(std::string_view statement) const;
     void bind(sqlite3_stmt* handle, const Call& call, std::optional<std::int64_t> clock_us) const;
     void bind_one(sqlite3_stmt* handle, int index, const Param& param, const Call& call) const;

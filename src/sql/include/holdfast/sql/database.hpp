@@ -143,6 +143,8 @@ public:
         const std::array<Param, sizeof...(A)> params{Param(args)...};
         return run_erased(operation, options, statement, params);
     }
+    // The same for a query that was built. Requires: it is a SELECT. Else invalid_argument.
+    Result run(std::string_view operation, const TxOptions& options, const BuiltQuery& query);
     // The same under a guard: throws ConditionFailed if the guard is lost.
     template <class... A>
     Result run(std::string_view operation,

@@ -87,6 +87,15 @@ private:
     Statement found_;
 };
 
+// A query whose text is made at run time, which only the filters of visibility need: what people
+// search by has no end of shapes. Every value is a parameter. The database reads the text anew for
+// each call and keeps nothing of it, so that shapes do not pile up.
+struct BuiltQuery {
+    std::string_view name;
+    std::string text;         // A SELECT.
+    std::vector<Param> args;  // Lent, as all parameters are.
+};
+
 // What the caller believes about one row: the row with this key still has these tokens. The tokens
 // come from whoever owns the row, never from a read just before the write.
 struct Guard {
@@ -122,6 +131,7 @@ struct Rendered {
     std::size_t arguments = 0;  // How many the caller brings.
     bool reads_clock = false;   // One more parameter follows them: the clock's.
     bool writes = false;        // It is not a plain SELECT.
+    bool once = false;          // Made for one call, which keeps nothing of it.
 };
 
 // Requires: parameters are $1..$n without a gap, and `names` knows every {table.x}. Else
