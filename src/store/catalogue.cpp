@@ -186,16 +186,6 @@ constexpr std::array plain{
     &statements::insert_attribute,
     &statements::delete_attributes,
     &statements::find_visibility,
-    &statements::list_by_time,
-    &statements::list_by_workflow,
-    &statements::list_by_type,
-    &statements::list_by_status,
-    &statements::list_by_attribute,
-    &statements::count_by_time,
-    &statements::count_by_workflow,
-    &statements::count_by_type,
-    &statements::count_by_status,
-    &statements::count_by_attribute,
 };
 constexpr std::array fenced{
     &statements::update_shard,

@@ -33,6 +33,14 @@ sql::Result run(sql::Database& db,
     return db.run(operation.name, options_of(operation, call), statement, args...);
 }
 
+// One query that was built.
+inline sql::Result run(sql::Database& db,
+                       const Operation& operation,
+                       const Call& call,
+                       const sql::BuiltQuery& query) {
+    return db.run(operation.name, options_of(operation, call), query);
+}
+
 // ---- What is refused at the door --------------------------------------------------------------
 
 [[nodiscard]] std::int32_t number(ShardId shard);  // Requires: from 1. Else invalid_argument.

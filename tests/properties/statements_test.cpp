@@ -171,7 +171,7 @@ private:
                                      .version = ++newest_,
                                      .workflow_id = name,
                                      .workflow_type = "order"});
-                (void)visibility_.list(ns_, {.workflow_type = "order"}, 2);
+                (void)visibility_.list(ns_, "WorkflowType = 'order'", 2);
         }
     }
 

@@ -1,0 +1,316 @@
+#include "filter.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "filter_lexer.hpp"
+#include "filter_values.hpp"
+#include "search_attributes.hpp"
+#include <fmt/core.h>
+
+namespace holdfast::store::filter {
+namespace {
+
+constexpr std::array all_fields{
+    Field{"WorkflowId", Type::text, "workflow_id", true},
+    Field{"RunId", Type::id, "run_id", false},
+    Field{"WorkflowType", Type::text, "workflow_type_name", true},
+    Field{"StartTime", Type::time, "start_time", true},
+    Field{"ExecutionTime", Type::time, "execution_time", true},
+    Field{"CloseTime", Type::time, "sort_time", true},
+    Field{"ExecutionStatus", Type::status, "status", true},
+    Field{"TaskQueue", Type::text, "task_queue", true},
+    Field{"HistoryLength", Type::number, "history_length", true},
+    Field{"HistorySizeBytes", Type::number, "history_size_bytes", true},
+    Field{"ExecutionDuration", Type::duration, "execution_duration_us", true},
+    Field{"StateTransitionCount", Type::number, "state_transition_count", true},
+    Field{"ParentWorkflowId", Type::text, "parent_workflow_id", false},
+    Field{"ParentRunId", Type::id, "parent_run_id", false},
+    Field{"RootWorkflowId", Type::text, "root_workflow_id", true},
+    Field{"RootRunId", Type::id, "root_run_id", false},
+};
+
+bool is_ordered(const Field* field) {
+    return field == nullptr || (field->type != Type::id && field->type != Type::status);
+}
+
+// Recursive descent: one function for each rule, from the loosest to the tightest.
+class Parser {
+public:
+    explicit Parser(std::string_view text) : lexer_(text) { advance(); }
+
+    Filter parse() {
+        Filter made;
+        if (token_.kind != Token::Kind::end && !token_.is("ORDER") && !token_.is("GROUP")) {
+            made.where = any(false, 0);
+        }
+        if (take("GROUP")) {
+            group_by(made);
+        }
+        if (take("ORDER")) {
+            order_by(made);
+        } else {
+            made.order = {{find_field("CloseTime"), true}, {find_field("StartTime"), true}};
+        }
+        if (token_.kind != Token::Kind::end) {
+            lexer_.refuse(token_, "AND, OR, ORDER BY or the end");
+        }
+        return made;
+    }
+
+private:
+    void advance() { token_ = lexer_.next(); }
+    bool take(std::string_view word) {
+        const bool found = token_.is(word);
+        if (found) {
+            advance();
+        }
+        return found;
+    }
+    void expect(std::string_view word) {
+        if (!take(word)) {
+            lexer_.refuse(token_, word);
+        }
+    }
+    Token take_name(std::string_view expected) {
+        if (token_.kind != Token::Kind::name) {
+            lexer_.refuse(token_, expected);
+        }
+        return take_any();
+    }
+    Token take_any() {
+        Token taken = std::move(token_);
+        advance();
+        return taken;
+    }
+
+    Node any(bool negated, std::size_t depth) {
+        const Node::Kind kind = negated ? Node::Kind::all : Node::Kind::any;
+        Node made = all(negated, depth);
+        while (take("OR")) {
+            made = joined(kind, std::move(made), all(negated, depth));
+        }
+        return made;
+    }
+    Node all(bool negated, std::size_t depth) {
+        const Node::Kind kind = negated ? Node::Kind::any : Node::Kind::all;
+        Node made = one(negated, depth);
+        while (take("AND")) {
+            made = joined(kind, std::move(made), one(negated, depth));
+        }
+        return made;
+    }
+    Node one(bool negated, std::size_t depth) {
+        while (take("NOT")) {
+            negated = !negated;
+        }
+        if (!token_.is("(")) {
+            return {.condition = condition(negated)};
+        }
+        if (depth == depth_max) {
+            lexer_.refuse(token_.begin,
+                          fmt::format("more than {} parentheses in each other", depth_max));
+        }
+        advance();
+        Node made = any(negated, depth + 1);
+        expect(")");
+        return made;
+    }
+    static Node joined(Node::Kind kind, Node left, Node right) {
+        if (left.kind != kind) {
+            Node wrapped{.kind = kind};
+            wrapped.parts.push_back(std::move(left));
+            left = std::move(wrapped);
+        }
+        if (right.kind == kind) {
+            std::move(right.parts.begin(), right.parts.end(), std::back_inserter(left.parts));
+        } else {
+            left.parts.push_back(std::move(right));
+        }
+        return left;
+    }
+
+    Condition condition(bool negated) {
+        const Token name = take_name("a name, NOT or (");
+        if (++conditions_ > conditions_max) {
+            lexer_.refuse(name.begin, fmt::format("more than {} conditions", conditions_max));
+        }
+        Condition made{.field = field_of(name), .negated = negated};
+        if (made.field == nullptr) {
+            made.attribute = name.meaning;
+        }
+        if (take("IS")) {
+            made.test = Test::null;
+            made.negated = negated != take("NOT");
+            expect("NULL");
+        } else if (token_.kind == Token::Kind::symbol) {
+            comparison(made);
+        } else {
+            made.negated = negated != take("NOT");
+            words(made);
+        }
+        return made;
+    }
+
+    // Null: a search attribute.
+    [[nodiscard]] const Field* field_of(const Token& name) const {
+        if (const Field* const field = find_field(name.meaning)) {
+            return field;
+        }
+        const auto same = [](char a, char b) { return (a | 0x20) == (b | 0x20); };
+        for (const Field& field : all_fields) {
+            if (std::equal(field.name.begin(),
+                           field.name.end(),
+                           name.meaning.begin(),
+                           name.meaning.end(),
+                           same)) {
+                lexer_.refuse(name, field.name);
+            }
+        }
+        if (!is_attribute_name(name.meaning)) {
+            lexer_.refuse(name, "a name of letters, digits and _");
+        }
+        return nullptr;
+    }
+
+    void comparison(Condition& made) {
+        constexpr std::array<std::pair<std::string_view, Test>, 4> ordered{
+            std::pair{"<", Test::less},
+            std::pair{"<=", Test::less_or_equal},
+            std::pair{">", Test::greater},
+            std::pair{">=", Test::greater_or_equal}};
+        const Token symbol = take_any();
+        if (symbol.is("!=")) {
+            made.negated = !made.negated;
+        } else if (!symbol.is("=")) {
+            const auto* const found =
+                std::find_if(ordered.begin(), ordered.end(), [&](const auto& known) {
+                    return symbol.is(known.first);
+                });
+            if (found == ordered.end()) {
+                lexer_.refuse(symbol, "a comparison such as = or IN");
+            }
+            made.test = found->second;
+            require_order(made, symbol);
+        }
+        made.values.push_back(value(made));
+    }
+
+    void words(Condition& made) {
+        const Token word = take_any();
+        if (word.is("IN")) {
+            list(made);
+        } else if (word.is("BETWEEN")) {
+            made.test = Test::between;
+            require_order(made, word);
+            made.values.push_back(value(made));
+            expect("AND");
+            const Token last = token_;
+            made.values.push_back(value(made));
+            if (made.field == nullptr && kind_of(made.values[0]) != kind_of(made.values[1])) {
+                lexer_.refuse(last, "a value of the same kind as the first");
+            }
+        } else if (word.is("STARTS_WITH")) {
+            made.test = Test::starts_with;
+            if (made.field != nullptr && made.field->type != Type::text) {
+                lexer_.refuse(word, fmt::format("another comparison, for {}", made.field->name));
+            }
+            if (token_.kind != Token::Kind::text) {
+                lexer_.refuse(token_, "a text in quotes");
+            }
+            made.values.push_back(value(made));
+        } else {
+            lexer_.refuse(word, "a comparison such as = or IN");
+        }
+    }
+
+    void list(Condition& made) {
+        expect("(");
+        do {
+            if (made.values.size() == values_max) {
+                lexer_.refuse(token_.begin, fmt::format("more than {} values", values_max));
+            }
+            made.values.push_back(value(made));
+        } while (take(","));
+        expect(")");
+    }
+
+    void require_order(const Condition& made, const Token& comparison) const {
+        if (!is_ordered(made.field)) {
+            lexer_.refuse(comparison, fmt::format("=, != or IN, for {}", made.field->name));
+        }
+    }
+    Value value(const Condition& made) {
+        const Token token = take_any();
+        return made.field == nullptr ? key_of(lexer_, token)
+                                     : value_of(lexer_, token, made.field->type);
+    }
+    static char kind_of(const Value& key) { return std::get<std::string>(key).front(); }
+
+    void group_by(Filter& made) {
+        expect("BY");
+        const Token name = take_name("ExecutionStatus");
+        if (name.meaning != "ExecutionStatus") {
+            lexer_.refuse(name, "ExecutionStatus");
+        }
+        made.group_by_status = true;
+    }
+    void order_by(Filter& made) {
+        expect("BY");
+        do {
+            const Token name = take_name("a name");
+            const Field* const field = field_of(name);
+            if (field == nullptr || !field->sortable) {
+                lexer_.refuse(name,
+                              "something to sort by, which ids and search attributes are not");
+            }
+            if (made.order.size() == orders_max) {
+                lexer_.refuse(name.begin, fmt::format("more than {} names to sort by", orders_max));
+            }
+            made.order.push_back({.field = field, .descending = token_.is("DESC")});
+            if (!take("DESC")) {
+                (void)take("ASC");
+            }
+        } while (take(","));
+    }
+
+    Lexer lexer_;
+    Token token_{};
+    std::size_t conditions_ = 0;
+};
+
+void require_text(std::string_view text) {
+    if (text.size() > bytes_max) {
+        throw InvalidArgument(
+            fmt::format("a filter of {} bytes; give it {} at most", text.size(), bytes_max));
+    }
+    if (text.find('\0') != std::string_view::npos) {
+        throw InvalidArgument("the filter has a zero byte, which no text may have");
+    }
+    try {
+        (void)nlohmann::json(text).dump();  // Refuses what is not UTF-8.
+    } catch (const nlohmann::json::exception&) {
+        throw InvalidArgument("the filter is not UTF-8; encode it so");
+    }
+}
+
+}  // namespace
+
+std::span<const Field> fields() noexcept {
+    return all_fields;
+}
+
+const Field* find_field(std::string_view name) noexcept {
+    const auto* const found = std::find_if(all_fields.begin(),
+                                           all_fields.end(),
+                                           [&](const Field& field) { return field.name == name; });
+    return found == all_fields.end() ? nullptr : found;
+}
+
+Filter parse(std::string_view text) {
+    require_text(text);
+    return Parser(text).parse();
+}
+
+}  // namespace holdfast::store::filter

@@ -1,0 +1,94 @@
+// The language in which people say which runs they look for: Temporal's list filter.
+//
+//   WorkflowType = 'order' AND (ExecutionStatus IN ('Failed', 'TimedOut') OR level > 3)
+//   ORDER BY StartTime DESC
+//
+// Parsing is pure: a text becomes a tree whose values have the types of what they are compared
+// with, or is refused with the place of the mistake. The tree has no NOT. Where the text has one,
+// AND and OR have changed places below it and conditions are negated, so that a condition is met
+// or not met, and one about something that a run does not have is not met either way.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <holdfast/base/uuid.hpp>
+#include <holdfast/sql/value.hpp>
+
+namespace holdfast::store::filter {
+
+// What a text may have at most, however hostile. Databases bound how deep an expression may be.
+inline constexpr std::size_t bytes_max = 16'384;
+inline constexpr std::size_t depth_max = 50;  // Of parentheses.
+inline constexpr std::size_t conditions_max = 200;
+inline constexpr std::size_t values_max = 128;  // Of one list.
+inline constexpr std::size_t orders_max = 4;
+
+// Times of runs lie between these. A run that has not closed is sorted as if it closed last of all.
+inline constexpr sql::Timestamp earliest{std::chrono::sys_days{std::chrono::year{1} / 1 / 1}};
+inline constexpr sql::Timestamp latest{std::chrono::sys_days{std::chrono::year{9999} / 12 / 31}};
+
+enum class Type : std::uint8_t { text, id, time, status, number, duration };
+
+// A system attribute is a column of its own.
+struct Field {
+    std::string_view name;
+    Type type;
+    std::string_view column;
+    bool sortable;
+};
+[[nodiscard]] std::span<const Field> fields() noexcept;
+[[nodiscard]] const Field* find_field(std::string_view name) noexcept;  // Null: there is none.
+
+// What a field is compared with. A status is its number, a duration counts microseconds, a search
+// attribute is compared by its key.
+using Value = std::variant<std::string, std::int64_t, Uuid, sql::Timestamp>;
+
+enum class Test : std::uint8_t {
+    one_of,
+    less,
+    less_or_equal,
+    greater,
+    greater_or_equal,
+    between,
+    starts_with,
+    null,
+};
+
+struct Condition {
+    const Field* field = nullptr;  // Null: a search attribute.
+    std::string attribute{};
+    Test test = Test::one_of;
+    bool negated = false;
+    std::vector<Value> values{};
+};
+
+struct Node {
+    enum class Kind : std::uint8_t { condition, all, any };
+    Kind kind = Kind::condition;
+    Condition condition{};
+    std::vector<Node> parts{};  // None of them is of the same kind.
+};
+
+struct Order {
+    const Field* field = nullptr;  // One that is sortable.
+    bool descending = false;
+};
+
+struct Filter {
+    std::optional<Node> where{};  // Empty: all runs.
+    bool group_by_status = false;
+    std::vector<Order> order{};  // Never empty; the ids of runs decide last.
+};
+
+// Requires: `text` is a filter, or empty. Else invalid_argument, with the place of the mistake.
+[[nodiscard]] Filter parse(std::string_view text);
+
+}  // namespace holdfast::store::filter

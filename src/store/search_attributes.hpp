@@ -1,0 +1,41 @@
+// Search attributes: what they may be, and how they are compared.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include <holdfast/sql/dialect.hpp>
+#include <holdfast/store/visibility.hpp>
+
+namespace holdfast::store {
+
+// Whether runs are searched by their attributes there. Aurora DSQL keeps them with the run only.
+[[nodiscard]] constexpr bool searches_attributes(const sql::Dialect& dialect) noexcept {
+    return dialect.product != sql::Product::dsql;
+}
+
+[[nodiscard]] bool is_attribute_name(std::string_view name) noexcept;
+
+// A value as a text that is compared byte by byte: first its kind, which is one letter, then what
+// keeps the order within the kind. Equal numbers have equal keys, however they were written.
+[[nodiscard]] std::string search_key(std::string_view text);
+[[nodiscard]] std::string search_key(std::int64_t number);
+[[nodiscard]] std::string search_key(double number);  // Requires: it is finite.
+[[nodiscard]] std::string search_key(bool truth);
+
+struct CheckedAttributes {
+    nlohmann::json all = nlohmann::json::object();
+    std::set<std::pair<std::string, std::string>> searched{};  // Name and key of each value.
+};
+
+// Refuses what cannot be meant: invalid_argument.
+[[nodiscard]] CheckedAttributes check_attributes(const SearchAttributes& given);
+[[nodiscard]] SearchAttributes read_attributes(const std::optional<sql::Json>& stored,
+                                               const RunId& run);
+
+}  // namespace holdfast::store
