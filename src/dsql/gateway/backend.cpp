@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 #include <libpq-fe.h>
 
+#include <holdfast/base/assert.hpp>
 #include <holdfast/sql/error.hpp>
 
 namespace holdfast::dsql {
@@ -17,6 +18,11 @@ constexpr std::size_t portion = std::size_t{64} << 10U;
 
 [[noreturn]] void gone() {
     throw sql::ConnectionLost(Outcome::unknown, "the PostgreSQL below the gateway is gone");
+}
+
+[[noreturn]] void fail(const ServerError& error) {
+    throw sql::DatabaseError(
+        sql::SqlState(error.code), Outcome::not_applied, std::string(error.message));
 }
 
 constexpr std::array reported{"server_encoding",
@@ -119,37 +125,93 @@ Message Backend::next(const std::function<void()>& waiting) {
 Answer Backend::exchange(std::string_view bytes,
                          const std::function<void(const Message&)>& each,
                          const std::function<void()>& waiting) {
-    send(bytes);
+    return converse(
+        bytes,
+        [&each](const Message& message) {
+            if (each && !ends_statement(message.type)) {
+                each(message);
+            }
+        },
+        waiting);
+}
+
+Answer Backend::converse(std::string_view bytes,
+                         const std::function<void(const Message&)>& each,
+                         const std::function<void()>& waiting) {
+    if (!settled() && bytes.starts_with('Q')) {
+        settle();  // A Query does not mix with steps that have no Sync yet.
+    }
+    if (exchanges_ != nullptr) {
+        ++*exchanges_;
+    }
+    if (settled()) {
+        send(bytes);
+    } else {
+        send(prepended_bytes_.append(bytes));
+    }
     Answer answer;
     while (true) {
         const Message message = next(waiting);
-        switch (message.type) {
-            case 'Z':
-                answer.status = message.body.empty() ? 'I' : message.body[0];
-                return answer;
-            case 'E':
-                answer.error = message.body;
-                break;
-            case 'C':
-            case 'I':
-            case 's':
-                answer.completion = message.bytes;
-                break;
-            default:
-                if (each) {
-                    each(message);
-                }
+        if (message.type == 'Z') {
+            answer.status = message.body.empty() ? 'I' : message.body[0];
+            HOLDFAST_ASSERT(settled());
+            return answer;
         }
+        if (!settled()) {
+            skip_prepended(message);
+            continue;
+        }
+        if (message.type == 'E') {
+            answer.error = message.body;
+            continue;
+        }
+        if (ends_statement(message.type)) {
+            answer.completion = message.bytes;
+        }
+        each(message);
+    }
+}
+
+void Backend::prepend(std::initializer_list<std::string_view> statements) {
+    for (const std::string_view sql : statements) {
+        append_own(prepended_bytes_, sql);
+        ++prepended_;
+    }
+}
+
+void Backend::settle() {
+    if (!settled()) {
+        std::string bytes;
+        append_sync(bytes);
+        must(exchange(bytes, {}));
+    }
+}
+
+// An answer to what was sent first.
+void Backend::skip_prepended(const Message& message) {
+    if (message.type == 'E') {
+        fail(ServerError::read(message.body));
+    }
+    if (ends_statement(message.type) && --prepended_ == 0) {
+        prepended_bytes_.clear();
     }
 }
 
 Answer Backend::run(std::initializer_list<std::string_view> statements) {
-    return exchange(steps_of(statements), {});
+    std::string bytes;
+    for (const std::string_view sql : statements) {
+        append_own(bytes, sql);
+    }
+    append_sync(bytes);
+    return exchange(bytes, {});
 }
 
 std::vector<std::vector<std::optional<std::string>>> Backend::query(std::string_view sql) {
     std::vector<std::vector<std::optional<std::string>>> rows;
-    const Answer answer = exchange(steps_of({sql}), [&rows](const Message& message) {
+    std::string bytes;
+    append_own(bytes, sql);
+    append_sync(bytes);
+    const Answer answer = exchange(bytes, [&rows](const Message& message) {
         if (message.type != 'D') {
             return;
         }
@@ -173,9 +235,7 @@ void Backend::script(std::string_view sql) {
 
 void must(const Answer& answer) {
     if (!answer.ok()) {
-        const ServerError error = answer.what();
-        throw sql::DatabaseError(
-            sql::SqlState(error.code), Outcome::not_applied, std::string(error.message));
+        fail(answer.what());
     }
 }
 
@@ -184,19 +244,16 @@ void append_close_own(std::string& bytes) {
     append_message(bytes, 'C', BodyWriter().bytes("S").text(own_name).body());
 }
 
-std::string steps_of(std::initializer_list<std::string_view> statements) {
-    std::string bytes;
-    for (const std::string_view sql : statements) {
-        append_close_own(bytes);
-        append_message(bytes, 'P', BodyWriter().text(own_name).text(sql).int16(0).body());
-        append_message(
-            bytes,
-            'B',
-            BodyWriter().text(own_name).text(own_name).int16(0).int16(0).int16(0).body());
-        append_message(bytes, 'E', BodyWriter().text(own_name).int32(0).body());
-    }
+void append_own(std::string& bytes, std::string_view sql) {
+    append_close_own(bytes);
+    append_message(bytes, 'P', BodyWriter().text(own_name).text(sql).int16(0).body());
+    append_message(
+        bytes, 'B', BodyWriter().text(own_name).text(own_name).int16(0).int16(0).int16(0).body());
+    append_message(bytes, 'E', BodyWriter().text(own_name).int32(0).body());
+}
+
+void append_sync(std::string& bytes) {
     append_message(bytes, 'S', {});
-    return bytes;
 }
 
 std::string quoted_name(std::string_view name) {

@@ -3,7 +3,9 @@
 // again.
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <map>
@@ -54,6 +56,15 @@ public:
     Answer exchange(std::string_view bytes,
                     const std::function<void(const Message&)>& each,
                     const std::function<void()>& waiting = {});
+    // The same, and `each` hears of the ends of statements too.
+    Answer converse(std::string_view bytes,
+                    const std::function<void(const Message&)>& each,
+                    const std::function<void()>& waiting = {});
+    // Statements of our own that cannot fail and need no answer: they travel with the next
+    // exchange, before what that one brings. settle() makes one for them if there are any.
+    void prepend(std::initializer_list<std::string_view> statements);
+    [[nodiscard]] bool settled() const noexcept { return prepended_ == 0; }
+    void settle();
     // Steps of our own, one statement each, without rows. The first that fails is the last.
     Answer run(std::initializer_list<std::string_view> statements);
     // The cells of a query's rows; throws what went wrong.
@@ -61,22 +72,33 @@ public:
     // Any number of statements; throws what went wrong. Forgets the client's unnamed statement.
     void script(std::string_view sql);
 
-    // For conversations that are no question and answer: COPY.
-    void send(std::string_view bytes);
-    [[nodiscard]] Message next(const std::function<void()>& waiting = {});
+    // How many exchanges there were is added up there from now on.
+    void count_in(std::atomic<std::int64_t>& exchanges) noexcept { exchanges_ = &exchanges; }
 
 private:
     struct Close {
         void operator()(PGconn* connection) const noexcept;
     };
+    void send(std::string_view bytes);
+    [[nodiscard]] Message next(const std::function<void()>& waiting);
+    void skip_prepended(const Message& message);
+
     std::unique_ptr<PGconn, Close> connection_;
     int pid_ = 0;
     Channel channel_{-1};
     MessageStream stream_{Opening::typed};
+    std::string prepended_bytes_;
+    int prepended_ = 0;  // Statements.
+    std::atomic<std::int64_t>* exchanges_ = nullptr;
 };
 
 // Of the statement and the portal that the gateway uses for itself.
 inline constexpr std::string_view own_name = "_holdfast_gateway";
+
+// The last message about a statement that went well, or as far as its client wanted.
+[[nodiscard]] constexpr bool ends_statement(char type) noexcept {
+    return type == 'C' || type == 'I' || type == 's';
+}
 
 // For steps that cannot fail: throws what went wrong nevertheless.
 void must(const Answer& answer);
@@ -84,9 +106,11 @@ void must(const Answer& answer);
 // Forgets what the last use of that name has left, even in a failed transaction.
 void append_close_own(std::string& bytes);
 
-// What runs one statement of our own, up to its Sync. A Query would do it too, but would forget the
-// client's unnamed statement.
-[[nodiscard]] std::string steps_of(std::initializer_list<std::string_view> statements);
+// What runs one statement of our own. A Query would do it too, but would forget the client's
+// unnamed statement.
+void append_own(std::string& bytes, std::string_view sql);
+// The end of an exchange.
+void append_sync(std::string& bytes);
 
 // A name, or a text, as SQL.
 [[nodiscard]] std::string quoted_name(std::string_view name);

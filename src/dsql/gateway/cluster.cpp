@@ -141,7 +141,7 @@ Cluster::Cluster(const GatewayOptions& options,
     control_->script(script);
 }
 
-std::unique_ptr<Backend> Cluster::connect(std::string_view user) const {
+std::unique_ptr<Backend> Cluster::connect(std::string_view user) {
     Backend::Params params{{"options", std::string(settings)}, {"client_encoding", "UTF8"}};
     if (!database_.empty()) {
         params.emplace("dbname", database_);
@@ -150,6 +150,7 @@ std::unique_ptr<Backend> Cluster::connect(std::string_view user) const {
     if (!user.empty()) {
         // The login stays the gateway's: the PostgreSQL below need not know the user's password.
         (void)backend->query(fmt::format("SET SESSION AUTHORIZATION {}", quoted_name(user)));
+        backend->count_in(counters.exchanges);
     }
     return backend;
 }
@@ -212,6 +213,32 @@ std::optional<TableTraits> Cluster::traits(const TableName& name) {
     const std::lock_guard lock(catalogue_mutex_);
     traits_[key] = traits;
     return traits;
+}
+
+bool Cluster::ripples(const Judged& statement) {
+    return statement.writes_by_cte || (statement.target && statement.kind == Kind::write &&
+                                       traits(*statement.target).value_or(TableTraits{}).cascades);
+}
+
+std::optional<std::int64_t> Cluster::rows_at_most(const Judged& statement) {
+    if (statement.writes_by_cte || !statement.target) {
+        return std::nullopt;
+    }
+    const auto found = traits(*statement.target);
+    if (!found || found->cascades) {
+        return std::nullopt;
+    }
+    if (statement.rows_of_values) {
+        return statement.rows_of_values;
+    }
+    const auto& key = found->facts.key;
+    const bool one_row =
+        !key.empty() && std::all_of(key.begin(), key.end(), [&](const std::string& column) {
+            return std::find(statement.equal_columns.begin(),
+                             statement.equal_columns.end(),
+                             column) != statement.equal_columns.end();
+        });
+    return one_row ? std::optional<std::int64_t>(1) : std::nullopt;
 }
 
 std::shared_ptr<const Script> Cluster::judged(std::string_view sql, const Rules& rules) {

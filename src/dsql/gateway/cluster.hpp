@@ -15,6 +15,7 @@
 
 #include "backend.hpp"
 #include "judge.hpp"
+#include "turns.hpp"
 
 #include <holdfast/dsql/gateway.hpp>
 
@@ -66,18 +67,23 @@ public:
     [[nodiscard]] const std::string& id() const noexcept { return id_; }
     [[nodiscard]] Doorman& doorman() noexcept { return doorman_; }
     // A new connection to the cluster's database, as this user.
-    [[nodiscard]] std::unique_ptr<Backend> connect(std::string_view user) const;
+    [[nodiscard]] std::unique_ptr<Backend> connect(std::string_view user);
     [[nodiscard]] bool has_role(std::string_view role);
     // Whether a role may be used by this identity.
     [[nodiscard]] bool granted(std::string_view role, std::string_view arn);
 
-    // Around every statement that writes or locks, every replay, and every commit until its flush:
-    // so whoever else holds a row lock is idle, and can be moved aside.
-    [[nodiscard]] std::mutex& writing() noexcept { return writing_; }
+    // Around every statement that writes or locks, every replay, and every commit until its flush.
+    // Whoever is alone can be sure that all others who hold row locks are idle, and can be moved
+    // aside. Many may write at once as long as each of them can give way.
+    [[nodiscard]] Turns& turns() noexcept { return turns_; }
 
     // The judgement of a text, which is made once.
     [[nodiscard]] std::shared_ptr<const Script> judged(std::string_view sql, const Rules& rules);
     [[nodiscard]] std::optional<TableTraits> traits(const TableName& name);
+    // Whether a statement may change more rows than it tells: by a cascade, or in a CTE.
+    [[nodiscard]] bool ripples(const Judged& statement);
+    // How many rows a writing statement changes at most, if that can be told before it runs.
+    [[nodiscard]] std::optional<std::int64_t> rows_at_most(const Judged& statement);
 
     // The catalogue's version, raised by every committed change of the schema.
     [[nodiscard]] std::uint64_t version();
@@ -107,6 +113,7 @@ public:
         std::atomic<std::int64_t> conflicts = 0;
         std::atomic<std::int64_t> detached = 0;
         std::atomic<std::int64_t> replayed = 0;
+        std::atomic<std::int64_t> exchanges = 0;
     } counters;
 
 private:
@@ -122,7 +129,7 @@ private:
     std::string id_;
     std::string database_;
     Doorman doorman_;
-    std::mutex writing_;
+    Turns turns_;
 
     std::mutex control_mutex_;
     std::unique_ptr<Backend> control_;

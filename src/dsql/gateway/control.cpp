@@ -124,7 +124,8 @@ std::string to_json(const GatewayStats& stats) {
                 {"commits", stats.commits},
                 {"conflicts", stats.conflicts},
                 {"detached", stats.detached},
-                {"replayed", stats.replayed}}
+                {"replayed", stats.replayed},
+                {"exchanges", stats.exchanges}}
         .dump();
 }
 

@@ -151,7 +151,6 @@ bool Conversation::can_run_alone(const Judged& statement) {
         case Kind::copy_out:
         case Kind::empty:
         case Kind::unparsed:
-        case Kind::deallocate:
         case Kind::analyze:
             return true;
         case Kind::write:
@@ -159,21 +158,8 @@ bool Conversation::can_run_alone(const Judged& statement) {
         default:
             return false;
     }
-    if (statement.writes_by_cte || !statement.target) {
-        return false;
-    }
-    const auto traits = cluster_.traits(*statement.target);
-    if (!traits || traits->cascades) {
-        return false;
-    }
-    if (statement.rows_of_values) {
-        return *statement.rows_of_values <= cluster_.options().limits.rows;
-    }
-    const auto& key = traits->facts.key;
-    return !key.empty() && std::all_of(key.begin(), key.end(), [&](const std::string& column) {
-        return std::find(statement.equal_columns.begin(), statement.equal_columns.end(), column) !=
-               statement.equal_columns.end();
-    });
+    const auto rows = cluster_.rows_at_most(statement);
+    return rows && *rows <= cluster_.options().limits.rows;
 }
 
 // BEGIN, COMMIT, ROLLBACK.
@@ -281,6 +267,7 @@ void Conversation::query(std::string_view text) {
             }
         }
     }
+    executor_->settle(hold);
     ready();
 }
 

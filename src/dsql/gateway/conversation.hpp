@@ -52,6 +52,13 @@ private:
         char type;
         std::string body;
     };
+    // Steps that wait to go down together.
+    struct Waiting {
+        std::size_t step = 0;  // Its place among the steps.
+        // What it makes of the statements must be undone if it does not get that far.
+        std::optional<std::string> name{};
+        std::optional<Prepared> before{};
+    };
     using Hold = Executor::Hold;
 
     [[nodiscard]] std::optional<Message> next();
@@ -76,10 +83,19 @@ private:
     void take(Hold& hold, const Step& step);
     void parse(Hold& hold, const Step& step);
     void bind(Hold& hold, const Step& step);
-    void describe(Hold& hold, const Step& step);
+    void describe(const Step& step);
     void execute(Hold& hold, const Step& step);
-    void close(Hold& hold, const Step& step);
-    void flush_group(const Hold& hold);
+    void close(const Step& step);
+    void append_part(Part part);
+    void append_step(const Step& step);
+    void append_own_answer(std::string_view bytes);
+    void name_statement(std::string_view name, std::optional<Prepared> statement);
+    [[nodiscard]] bool may_commit_with_parts();
+    [[nodiscard]] bool flush_parts(Hold& hold, Ending* committed = nullptr);
+    [[nodiscard]] bool flush_first(Hold& hold, std::size_t count, Ending* committed = nullptr);
+    void step_back(std::size_t done, bool again);
+    void execute_by_itself(Hold& hold, const Step& step, const Call& call);
+    void execute_control(Hold& hold, const Judged& statement);
     void synchronise(Hold& hold);
     void fail(const Ending& ending);
     [[nodiscard]] Prepared prepared(std::string_view text, std::string_view types);
@@ -104,8 +120,12 @@ private:
     std::string out_;
     std::string held_;  // The end of a statement whose transaction is not yet sure.
     std::vector<Step> steps_;
-    std::size_t steps_bytes_ = 0;
-    std::string group_;  // Steps that the server below has not seen yet.
+    std::size_t next_step_ = 0;
+    // What the server below has not seen yet, and what goes with each of them.
+    std::vector<Part> parts_;
+    std::vector<Waiting> waiting_;
+    std::size_t parts_bytes_ = 0;
+    bool one_by_one_ = false;  // Something went otherwise than planned; until the Sync.
     bool skipping_ = false;
     std::map<std::string, Prepared, std::less<>> statements_;
     std::map<std::string, Portal, std::less<>> portals_;

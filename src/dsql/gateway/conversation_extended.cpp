@@ -1,6 +1,7 @@
 // The extended protocol: steps are gathered up to a Sync or a Flush, since nobody expects an answer
 // before.
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "conversation.hpp"
@@ -9,6 +10,9 @@
 namespace holdfast::dsql {
 
 namespace {
+
+// A server that is busy answering does not read, so nobody may have to wait for it to read more.
+constexpr std::size_t parts_bytes_max = std::size_t{64} << 10U;
 
 void append_empty(std::string& out, char type) {
     append_message(out, type, {});
@@ -32,30 +36,40 @@ const Conversation::Portal* Conversation::find_portal(std::string_view name) con
 
 void Conversation::process(bool synced) {
     Hold hold = executor_->hold();
-    if (!skipping_) {
-        if (synced && executor_->idle() && may_run_alone()) {
-            run_alone(hold);
-            steps_.clear();
-            ready();
-            return;
-        }
-        for (const Step& step : steps_) {
+    if (!skipping_ && synced && executor_->idle() && may_run_alone()) {
+        run_alone(hold);
+        steps_.clear();
+        ready();
+        return;
+    }
+    next_step_ = 0;
+    while (!skipping_) {
+        if (next_step_ < steps_.size()) {
+            const Step& step = steps_[next_step_++];
             take(hold, step);
-            if (skipping_) {
-                break;
-            }
+            continue;
         }
-        if (!skipping_) {
-            flush_group(hold);
+        const bool commits = synced && executor_->wrapped() && may_commit_with_parts();
+        Ending committed;
+        if (!flush_parts(hold, commits ? &committed : nullptr)) {
+            continue;
         }
+        if (commits) {
+            portals_.clear();
+        }
+        if (!committed.ok()) {
+            held_.clear();
+            put(committed.error);
+        }
+        break;
     }
     steps_.clear();
-    group_.clear();
     if (synced) {
         synchronise(hold);
     } else {
         put(std::string_view{});
     }
+    executor_->settle(hold);
 }
 
 // True if all steps together are at most one statement, which needs nothing from us.
@@ -133,7 +147,7 @@ void Conversation::run_alone(const Hold& hold) {
         }
         append_message(bytes, step.type, step.body);
     }
-    append_empty(bytes, 'S');
+    append_sync(bytes);
     const Ending ending = executor_->execute_alone(hold, tables, bytes, sink());
     put(ending.ok() && shows ? Ending::done("SHOW") : ending);
 }
@@ -145,74 +159,161 @@ void Conversation::take(Hold& hold, const Step& step) {
         case 'B':
             return bind(hold, step);
         case 'D':
-            return describe(hold, step);
+            return describe(step);
         case 'E':
             return execute(hold, step);
         default:
-            return close(hold, step);
+            return close(step);
     }
 }
 
 void Conversation::fail(const Ending& ending) {
     put(ending.error);
-    group_.clear();
     skipping_ = true;
 }
 
-// Hands the server below what it has not seen, in one exchange.
-void Conversation::flush_group(const Hold& hold) {
-    if (group_.empty()) {
-        return;
+// ---- What waits to go down together
+// -----------------------------------------------------------------------------
+
+void Conversation::append_part(Part part) {
+    parts_bytes_ += part.bytes.size();
+    parts_.push_back(std::move(part));
+    waiting_.emplace_back().step = next_step_ - 1;
+}
+
+void Conversation::append_step(const Step& step) {
+    Part part{.type = step.type};
+    append_message(part.bytes, step.type, step.body);
+    append_part(std::move(part));
+}
+
+// In its place among the others'.
+void Conversation::append_own_answer(std::string_view bytes) {
+    if (parts_.empty()) {
+        return put(bytes);
     }
-    append_empty(group_, 'S');
-    const Ending ending = executor_->pass(hold, group_, sink());
-    group_.clear();
-    if (!ending.ok()) {
-        fail(ending);
+    append_part({.heard = std::string(bytes)});
+}
+
+// From the step on that was appended last. Nothing takes the name away.
+void Conversation::name_statement(std::string_view name, std::optional<Prepared> statement) {
+    const auto found = statements_.find(name);
+    if (!waiting_.empty()) {
+        waiting_.back().name = name;
+        if (found != statements_.end()) {
+            waiting_.back().before = std::move(found->second);
+        }
+    }
+    if (statement) {
+        statements_.insert_or_assign(std::string(name), std::move(*statement));
+    } else if (found != statements_.end()) {
+        statements_.erase(found);
     }
 }
 
+bool Conversation::may_commit_with_parts() {
+    return !parts_.empty() && !one_by_one_ && executor_->may_commit_with(parts_);
+}
+
+bool Conversation::flush_parts(Hold& hold, Ending* committed) {
+    return flush_first(hold, parts_.size(), committed);
+}
+
+// Hands the first of them to the server below, in one exchange, with COMMIT if somebody wants to
+// know how it ends. False if they ended otherwise than planned: then the error is told, or the next
+// step is another one.
+bool Conversation::flush_first(Hold& hold, std::size_t count, Ending* committed) {
+    if (count == 0) {
+        return true;
+    }
+    const std::span<Part> parts(parts_.data(), count);
+    const Executor::Progress progress = executor_->run_together(hold, parts, committed != nullptr);
+    for (const Part& part : parts.first(progress.done)) {
+        put(part.heard);
+        held_ = part.completion;
+    }
+    if (progress.done < count) {
+        one_by_one_ = true;
+        if (progress.stopped && progress.stopped->ok()) {
+            put(parts[progress.done].heard);
+            put(*progress.stopped);
+        } else if (progress.stopped) {
+            fail(*progress.stopped);
+        }
+        step_back(progress.done, !progress.stopped);
+        return false;
+    }
+    if (committed != nullptr && progress.committed) {
+        *committed = *progress.committed;
+    }
+    const auto gone = static_cast<std::ptrdiff_t>(count);
+    parts_.erase(parts_.begin(), parts_.begin() + gone);
+    waiting_.erase(waiting_.begin(), waiting_.begin() + gone);
+    parts_bytes_ = 0;
+    return true;
+}
+
+// The part after those that are done comes next, or the one behind it.
+void Conversation::step_back(std::size_t done, bool again) {
+    next_step_ = waiting_[done].step + (again ? 0 : 1);
+    // A statement that was not made, or not closed. One that has failed is none either.
+    for (; waiting_.size() > done; waiting_.pop_back()) {
+        Waiting& undone = waiting_.back();
+        if (!undone.name) {
+            continue;
+        }
+        if (undone.before) {
+            statements_.insert_or_assign(*undone.name, std::move(*undone.before));
+        } else {
+            statements_.erase(*undone.name);
+        }
+    }
+    waiting_.clear();
+    parts_.clear();
+    parts_bytes_ = 0;
+}
+
+// ---- One step
+// -----------------------------------------------------------------------------
+
 void Conversation::parse(Hold& hold, const Step& step) {
     BodyReader body(step.body);
-    const std::string name(body.text());
+    const std::string_view name = body.text();
     const std::string_view text = body.text();
     Prepared statement = prepared(text, body.rest());
     const Judged* single = statement.single();
-    flush_group(hold);
-    if (skipping_) {
-        return;
-    }
     const bool control = single != nullptr && is_control(single->kind) && !single->refusal;
-    if (executor_->failed() && (!control || single->kind == Kind::begin)) {
-        return fail(executor_->refuse(hold, in_failed_transaction()));
-    }
-    if (single != nullptr && single->refusal) {
+    const bool refused = single != nullptr && (single->refusal || single->kind == Kind::copy_in);
+    const bool aborted = executor_->failed() && (!control || single->kind == Kind::begin);
+    if (aborted || refused) {
+        if (!flush_parts(hold)) {
+            return;
+        }
+        if (aborted) {
+            return fail(executor_->refuse(hold, in_failed_transaction()));
+        }
         return fail(executor_->refuse(
             hold,
-            {.code = std::string(single->refusal->code), .message = single->refusal->message}));
-    }
-    if (single != nullptr && single->kind == Kind::copy_in) {
-        return fail(executor_->refuse(
-            hold, unsupported("COPY FROM STDIN needs the simple query protocol here")));
+            single->refusal ? Trouble{.code = std::string(single->refusal->code),
+                                      .message = single->refusal->message}
+                            : unsupported("COPY FROM STDIN needs the simple query protocol here")));
     }
     if (control) {
         std::string bytes;
         append_empty(bytes, '1');
-        put(bytes);
+        append_own_answer(bytes);
     } else {
-        // By itself, so that it stays prepared whatever becomes of its first execution.
-        append_message(group_,
+        Part part{.type = 'P'};
+        append_message(part.bytes,
                        'P',
                        BodyWriter()
                            .text(name)
                            .text(single != nullptr ? std::string_view(single->text) : text)
                            .bytes(statement.types)
                            .body());
-        flush_group(hold);
+        append_part(std::move(part));
     }
-    if (!skipping_) {
-        statements_.insert_or_assign(name, std::move(statement));
-    }
+    name_statement(name, std::move(statement));
 }
 
 void Conversation::bind(Hold& hold, const Step& step) {
@@ -221,25 +322,24 @@ void Conversation::bind(Hold& hold, const Step& step) {
     const Prepared* statement = find_statement(body.text());
     const Judged* single = statement != nullptr ? statement->single() : nullptr;
     if (executor_->failed() && (single == nullptr || !is_control(single->kind))) {
-        return fail(executor_->refuse(hold, in_failed_transaction()));
+        if (flush_parts(hold)) {
+            fail(executor_->refuse(hold, in_failed_transaction()));
+        }
+        return;
     }
     if (single != nullptr && is_control(single->kind)) {
-        flush_group(hold);
-        if (skipping_) {
-            return;
-        }
         std::string bytes;
         append_empty(bytes, '2');
-        put(bytes);
+        append_own_answer(bytes);
     } else {
-        append_message(group_, 'B', step.body);
+        append_step(step);
     }
     if (statement != nullptr) {
         portals_.insert_or_assign(portal, Portal{*statement, std::string(body.rest())});
     }
 }
 
-void Conversation::describe(Hold& hold, const Step& step) {
+void Conversation::describe(const Step& step) {
     BodyReader body(step.body);
     const bool of_statement = body.bytes(1) == "S";
     const std::string_view name = body.text();
@@ -250,12 +350,7 @@ void Conversation::describe(Hold& hold, const Step& step) {
     const Judged* single = statement != nullptr ? statement->single() : nullptr;
     const bool ours = single != nullptr && (is_control(single->kind) || single->async);
     if (!ours) {
-        append_message(group_, 'D', step.body);
-        return;
-    }
-    flush_group(hold);
-    if (skipping_) {
-        return;
+        return append_step(step);
     }
     std::string bytes;
     if (of_statement) {
@@ -266,40 +361,57 @@ void Conversation::describe(Hold& hold, const Step& step) {
     } else {
         append_empty(bytes, 'n');
     }
-    put(bytes);
+    append_own_answer(bytes);
 }
 
 void Conversation::execute(Hold& hold, const Step& step) {
     const Portal* portal = find_portal(BodyReader(step.body).text());
     const Judged* single = portal != nullptr ? portal->statement.single() : nullptr;
     if (single == nullptr) {
-        append_message(group_, 'E', step.body);  // The server knows what to say.
-        return flush_group(hold);
+        append_step(step);  // The server knows what to say.
+        (void)flush_parts(hold);
+        return;
     }
     if (is_control(single->kind)) {
-        flush_group(hold);
-        if (skipping_) {
-            return;
-        }
-        const Ending ending = control(hold, *single);
-        portals_.clear();  // None outlives its transaction.
-        if (!ending.ok()) {
-            return fail(ending);
-        }
-        return put(ending);
+        return execute_control(hold, *single);
     }
     if (executor_->idle()) {
         executor_->begin(hold, false, true);
     }
-    std::string bytes = std::move(group_);
-    group_.clear();
+    Call call{.script = portal->statement.script,
+              .statement = single,
+              .types = portal->statement.types,
+              .arguments = portal->arguments,
+              .simple = false};
+    const auto rows = one_by_one_ ? std::nullopt : executor_->rows_if_shared(call, parts_);
+    if (!rows) {
+        return execute_by_itself(hold, step, call);
+    }
+    append_step(step);
+    parts_.back().call = std::move(call);
+    parts_.back().rows = *rows;
+    if (parts_bytes_ > parts_bytes_max) {
+        (void)flush_parts(hold);
+    }
+}
+
+// It goes down with its own Bind and Describe only: whatever came before is answered first.
+void Conversation::execute_by_itself(Hold& hold, const Step& step, const Call& call) {
+    const auto before = std::find_if(parts_.rbegin(), parts_.rend(), [](const Part& part) {
+        return part.call || part.bytes.empty() || part.type == 'P';
+    });
+    if (!flush_first(hold, static_cast<std::size_t>(parts_.rend() - before))) {
+        return;
+    }
+    std::string bytes;
+    for (const Part& part : parts_) {
+        bytes += part.bytes;
+    }
+    parts_.clear();
+    waiting_.clear();
+    parts_bytes_ = 0;
     append_message(bytes, 'E', step.body);
-    append_empty(bytes, 'S');
-    const Call call{.script = portal->statement.script,
-                    .statement = single,
-                    .types = portal->statement.types,
-                    .arguments = portal->arguments,
-                    .simple = false};
+    append_sync(bytes);
     const Ending ending = run_statement(hold, call, bytes);
     if (!ending.ok()) {
         return fail(ending);
@@ -307,22 +419,39 @@ void Conversation::execute(Hold& hold, const Step& step) {
     put(ending);
 }
 
-void Conversation::close(Hold& hold, const Step& step) {
+void Conversation::execute_control(Hold& hold, const Judged& statement) {
+    const bool commits =
+        statement.kind == Kind::commit && !executor_->idle() && may_commit_with_parts();
+    Ending ending;
+    if (!flush_parts(hold, commits ? &ending : nullptr)) {
+        return;
+    }
+    if (!commits) {
+        ending = control(hold, statement);
+    }
+    portals_.clear();  // None outlives its transaction.
+    if (!ending.ok()) {
+        return fail(ending);
+    }
+    put(ending);
+}
+
+void Conversation::close(const Step& step) {
     BodyReader body(step.body);
     const bool of_statement = body.bytes(1) == "S";
     const std::string_view name = body.text();
+    append_step(step);  // Closing what is not there is no error.
     if (of_statement) {
-        statements_.erase(std::string(name));
+        name_statement(name, std::nullopt);
     } else {
         portals_.erase(std::string(name));
     }
-    (void)hold;
-    append_message(group_, 'C', step.body);  // Closing what is not there is no error.
 }
 
 // The end of a row of steps: what we have wrapped is committed now.
 void Conversation::synchronise(Hold& hold) {
     const bool failed = std::exchange(skipping_, false);
+    one_by_one_ = false;
     if (executor_->wrapped()) {
         if (failed || executor_->failed()) {
             executor_->rollback(hold);

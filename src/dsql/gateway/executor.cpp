@@ -13,12 +13,6 @@ using namespace std::chrono_literals;
 constexpr auto short_wait = 20ms;
 constexpr int looks_apart_max = 8;  // Times the backend's patience.
 
-// Statements that leave the rows as they were: they need no turn and no place in the log.
-bool only_reads(Kind kind) noexcept {
-    return kind == Kind::read || kind == Kind::show || kind == Kind::copy_out ||
-           kind == Kind::empty || kind == Kind::unparsed || kind == Kind::deallocate;
-}
-
 // The arguments of a Bind, with all results asked for as text.
 std::string with_text_results(std::string_view arguments) {
     BodyReader reader(arguments);
@@ -64,10 +58,10 @@ char Executor::status() const noexcept {
 }
 
 void Executor::begin(const Hold&, bool read_only, bool wrapped) {
-    must(backend_->run({read_only ? "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-                                  : "BEGIN ISOLATION LEVEL REPEATABLE READ",
-                        "SELECT 1",  // Takes the snapshot.
-                        fmt::format("SAVEPOINT {}", own_name)}));
+    backend_->prepend({read_only ? "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+                                 : "BEGIN ISOLATION LEVEL REPEATABLE READ",
+                       "SELECT 1",  // Takes the snapshot.
+                       fmt::format("SAVEPOINT {}", own_name)});
     state_ = State::open;
     wrapped_ = wrapped;
     began_ = cluster_.clock().steady_now();
@@ -76,7 +70,7 @@ void Executor::begin(const Hold&, bool read_only, bool wrapped) {
 
 void Executor::end() {
     state_ = State::idle;
-    wrapped_ = detached_ = doomed_ = cancelled_ = dml_ = false;
+    wrapped_ = detached_ = doomed_ = cancelled_ = yielded_ = dml_ = false;
     movable_ = true;
     ddl_ = 0;
     rows_ = bytes_ = 0;
@@ -118,8 +112,15 @@ bool Executor::let_blockers_make_way() {
     const std::vector<int> pids = cluster_.blockers_of(backend_->pid());
     for (const int pid : pids) {
         const auto other = cluster_.find(pid);
-        if (other && other.get() != this && other->make_way() == Way::blocked) {
-            cancelled_ = true;
+        if (!other || other.get() == this) {
+            continue;
+        }
+        const Way way = other->make_way();
+        cancelled_ = cancelled_ || way == Way::blocked;
+        // Two who wait for each other would wait for ever; each of them looks.
+        yielded_ =
+            yielded_ || (way == Way::busy && may_yield_ && !cluster_.blockers_of(pid).empty());
+        if (cancelled_ || yielded_) {
             cluster_.cancel(backend_->pid());
             break;
         }
@@ -127,16 +128,23 @@ bool Executor::let_blockers_make_way() {
     return !pids.empty();
 }
 
-Answer Executor::exchange(std::string_view bytes, const Sink& sink) {
-    cancelled_ = false;
+// Of an exchange that takes its time: somebody may be in the way.
+std::function<void()> Executor::watch() {
+    cancelled_ = yielded_ = false;
     // Whoever waits for a slow disk rather than for somebody looks less and less often.
-    int waits = 0;
-    int next_look = 1;
-    return backend_->exchange(bytes, sink, [&] {
+    return [this, waits = 0, next_look = 1]() mutable {
         if (++waits >= next_look) {
             next_look = waits + (let_blockers_make_way() ? 1 : std::min(waits, looks_apart_max));
         }
-    });
+    };
+}
+
+Answer Executor::exchange(std::string_view bytes, const Sink& sink) {
+    return backend_->exchange(bytes, sink, watch());
+}
+
+Answer Executor::converse(std::string_view bytes, const Sink& sink) {
+    return backend_->converse(bytes, sink, watch());
 }
 
 // Everything for one run of `text` with the call's arguments, under a name of our own.
@@ -197,14 +205,17 @@ void Executor::replay() {
     }
 }
 
+std::chrono::seconds Executor::age() const {
+    return std::chrono::duration_cast<std::chrono::seconds>(cluster_.clock().steady_now() - began_);
+}
+
 // What speaks against a statement here and now.
 std::optional<Trouble> Executor::objection(const Judged& statement) {
     if (failed()) {
         return in_failed_transaction();
     }
     const GatewayLimits& limits = cluster_.options().limits;
-    const auto age =
-        std::chrono::duration_cast<std::chrono::seconds>(cluster_.clock().steady_now() - began_);
+    const std::chrono::seconds age = this->age();
     if (age > limits.transaction_age) {
         return Trouble{.code = "54000",
                        .message = fmt::format("transaction age limit of {}s exceeded",
@@ -290,6 +301,9 @@ Ending Executor::execute(Hold& hold, const Call& call, std::string_view bytes, c
         return refuse(hold, *trouble);
     }
     tables_.insert(tables_.end(), statement.tables.begin(), statement.tables.end());
+    if (statement.kind == Kind::deallocate) {
+        touches_.clear();  // They are gone with the client's.
+    }
     const bool needs_replay = detached_ && !doomed_ && !log_.empty();
     if (doomed_ && depends_on_own_writes(statement)) {
         return told_early();
@@ -326,9 +340,7 @@ Ending Executor::told_early() {
 
 Ending Executor::run_in_turn(const Call& call, std::string_view bytes, const Sink& sink) {
     const Judged& statement = *call.statement;
-    const bool ripples = statement.writes_by_cte ||
-                         (statement.target && statement.kind == Kind::write &&
-                          cluster_.traits(*statement.target).value_or(TableTraits{}).cascades);
+    const bool ripples = cluster_.ripples(statement);
     const std::int64_t before = ripples ? rows_changed_so_far() : 0;
     const Answer answer = exchange(bytes, sink);
     if (!answer.ok()) {
@@ -352,8 +364,7 @@ Ending Executor::completed(const Call& call, const Answer& answer, std::int64_t 
         return Ending::failed({.code = "54000", .message = "transaction row limit exceeded"});
     }
     if (statement.kind == Kind::write || statement.kind == Kind::copy_in) {
-        bytes_ += static_cast<std::int64_t>(call.arguments.size() +
-                                            (call.simple ? statement.text.size() : 0));
+        bytes_ += call.size();
     }
     if (statement.kind == Kind::ddl) {
         changed_.insert(changed_.end(), statement.tables.begin(), statement.tables.end());

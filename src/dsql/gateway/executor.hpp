@@ -13,6 +13,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <shared_mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,7 +32,18 @@ struct Call {
     std::string types = std::string(2, '\0');      // As in Parse: how many, and which.
     std::string arguments = std::string(6, '\0');  // As in Bind: formats, values, result formats.
     bool simple = true;                            // Came as a Query: its rows need a description.
+
+    // An estimate of what it writes.
+    [[nodiscard]] std::int64_t size() const {
+        return static_cast<std::int64_t>(arguments.size() + (simple ? statement->text.size() : 0));
+    }
 };
+
+// Statements that leave the rows as they were: they need no turn and no place in the log.
+[[nodiscard]] constexpr bool only_reads(Kind kind) noexcept {
+    return kind == Kind::read || kind == Kind::show || kind == Kind::copy_out ||
+           kind == Kind::empty || kind == Kind::unparsed || kind == Kind::deallocate;
+}
 
 // How a statement ended: what the client gets to hear. Exactly one is not empty.
 struct Ending {
@@ -40,6 +53,20 @@ struct Ending {
     [[nodiscard]] bool ok() const noexcept { return error.empty(); }
     [[nodiscard]] static Ending done(std::string_view tag);
     [[nodiscard]] static Ending failed(const Trouble& trouble) { return {{}, trouble.bytes()}; }
+};
+
+// A step of a client's that shares an exchange with others, or an answer of our own that has its
+// place among theirs.
+struct Part {
+    char type = 0;               // As in the protocol: P, B, D, E, C.
+    std::string bytes{};         // For the backend; none if the answer is ours.
+    std::optional<Call> call{};  // Of an E,
+    std::int64_t rows = 0;       // and how many it changes at most.
+    std::string heard{};         // What the client gets to hear,
+    std::string completion{};    // and, of an E, how it ended.
+
+    // False if more has to come before the step is answered.
+    [[nodiscard]] bool hear(const Message& message);
 };
 
 // Used by one session. Whatever changes its transaction needs a Hold, which the session gives up
@@ -75,6 +102,25 @@ public:
                                  const Call& call,
                                  std::string_view bytes,
                                  const Sink& sink);
+    // Whether a statement may share an exchange with those before it: neither we nor the client
+    // need to know how one ends before the next one runs, and no limit can be crossed on the way.
+    // How many rows it changes at most, then.
+    [[nodiscard]] std::optional<std::int64_t> rows_if_shared(const Call& call,
+                                                             std::span<const Part> before);
+    // Whether COMMIT may follow in the same exchange.
+    [[nodiscard]] bool may_commit_with(std::span<const Part> parts);
+    // How far a row of parts has got. The one after `done` has ended as `stopped` says; if that is
+    // not set either, it was not run, and must be tried by itself.
+    struct Progress {
+        std::size_t done = 0;
+        std::optional<Ending> stopped;
+        std::optional<Ending> committed;  // How COMMIT ended, if it was reached.
+    };
+    // Runs them in one exchange, with COMMIT at the end if wished. Requires: the statements among
+    // them may share it, and may_commit_with(parts) for COMMIT.
+    [[nodiscard]] Progress run_together(Hold& hold, std::span<Part> parts, bool commits);
+    // Nothing of ours is on its way any more: the snapshot is taken.
+    void settle(const Hold&) { backend_->settle(); }
     // The same outside of any transaction: the statement is a transaction of its own, and ends
     // within the exchange. Requires: idle(), and nothing about it needs a commit of ours.
     [[nodiscard]] Ending execute_alone(const Hold& hold,
@@ -97,19 +143,40 @@ public:
 
 private:
     enum class State : std::uint8_t { idle, open, failed };
-    // One writer at a time. The order matters: whoever waits for its turn must be movable
-    // meanwhile.
+    enum class Company : std::uint8_t { alone, shared };
+    // The right to write. The order matters: whoever waits for its turn must be movable meanwhile.
     class Turn {
     public:
-        Turn(Executor& executor, Hold& hold) : lock_(executor.cluster_.writing(), std::defer_lock) {
+        Turn() = default;
+        Turn(Executor& executor, Hold& hold) { take(executor, hold, Company::alone); }
+
+        void take(Executor& executor, Hold& hold, Company company) {
             hold.unlock();
-            lock_.lock();
+            if (company == Company::alone) {
+                alone_ = std::unique_lock(executor.cluster_.turns());
+            } else {
+                shared_ = std::shared_lock(executor.cluster_.turns());
+            }
             hold.lock();
         }
-        void give_up() { lock_.unlock(); }
+        void give_up() {
+            alone_ = {};
+            shared_ = {};
+        }
+        [[nodiscard]] bool taken() const { return alone_.owns_lock() || shared_.owns_lock(); }
 
     private:
-        std::unique_lock<std::mutex> lock_;
+        std::unique_lock<Turns> alone_;
+        std::shared_lock<Turns> shared_;
+    };
+
+    // What goes down in one exchange, and what has come back.
+    struct Together {
+        std::string bytes;
+        bool commits = false;
+        int touches = 0;
+        int touched = 0;
+        std::size_t answered = 0;  // Parts.
     };
 
     [[nodiscard]] std::optional<Trouble> objection(const Judged& statement);
@@ -128,12 +195,32 @@ private:
     [[nodiscard]] Ending leave_invalid_index(const Call& call, const Sink& sink);
     [[nodiscard]] Ending failed_with(const Answer& answer);
     [[nodiscard]] Ending conflict_at_commit();
-    [[nodiscard]] std::optional<Ending> prepare_commit();
-    [[nodiscard]] Ending commit_plain();
+    [[nodiscard]] Ending too_large(Hold& hold);
+    [[nodiscard]] Ending schema_conflict_at_commit(const Hold& hold);
+    [[nodiscard]] Ending ended(const Answer& answer);
+    [[nodiscard]] std::chrono::seconds age() const;
+    [[nodiscard]] bool knows_schema_of(std::span<const Part> parts, bool commits);
+    // Empty if we have given way, and have to try again.
+    [[nodiscard]] std::optional<Progress> try_together(Hold& hold,
+                                                       std::span<Part> parts,
+                                                       bool commits,
+                                                       Company company);
+    [[nodiscard]] std::optional<Progress> conclude(Hold& hold,
+                                                   Turn& turn,
+                                                   std::span<Part> parts,
+                                                   const Together& together,
+                                                   const Answer& answer);
+    [[nodiscard]] std::optional<Together> gather(std::span<const Part> parts, bool commits);
+    void log_statements(std::span<const Part> parts);
+    void give_way(std::span<Part> parts, std::size_t answered);
+    [[nodiscard]] Ending stopped(Part& part, const Answer& answer);
 
     [[nodiscard]] Answer exchange(std::string_view bytes, const Sink& sink);
+    [[nodiscard]] Answer converse(std::string_view bytes, const Sink& sink);
+    [[nodiscard]] std::function<void()> watch();
     void replay();
-    void touch_locked_rows();
+    int append_touches(std::string& bytes, std::span<const Part> parts);
+    int append_touches_of(std::string& bytes, const Call& call);
     void rollback_to_snapshot();
     void end();
     bool let_blockers_make_way();
@@ -152,20 +239,23 @@ private:
     [[nodiscard]] static std::string bytes_of(const Call& call,
                                               std::string_view text,
                                               bool describe);
-    [[nodiscard]] const std::string& known_types_of(const Call& call);
 
-    struct KnownTypes {
+    // What writes the rows that a statement has only locked, prepared under these names.
+    struct Touches {
         std::shared_ptr<const Script> script;  // Keeps the statement, by which they are found.
-        std::string types;
+        std::vector<std::string> names;
     };
-    static constexpr std::size_t known_types_max = 1'000;
+    static constexpr std::size_t touches_max = 1'000;
+    [[nodiscard]] const Touches* touches_of(const Call& call);
+    void forget_touches(std::string& bytes);
 
     Cluster& cluster_;
     std::unique_ptr<Backend> backend_;
     const bool early_abort_;
     Occupancy busy_;
     std::uint64_t schema_seen_;
-    std::map<std::pair<const Judged*, std::string>, KnownTypes> known_types_;
+    std::map<std::pair<const Judged*, std::string>, Touches> touches_;
+    std::uint64_t touches_made_ = 0;
 
     // Of the transaction.
     State state_ = State::idle;
@@ -173,7 +263,9 @@ private:
     bool detached_ = false;
     bool doomed_ = false;
     bool movable_ = true;
-    bool cancelled_ = false;  // We have cancelled our own statement: somebody cannot make way.
+    bool cancelled_ = false;  // We have cancelled our own statement: somebody cannot make way,
+    bool yielded_ = false;    // or waits for us as we do for it.
+    bool may_yield_ = false;
     int ddl_ = 0;
     bool dml_ = false;
     std::int64_t rows_ = 0;

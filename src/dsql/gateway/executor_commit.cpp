@@ -17,55 +17,90 @@ Ending Executor::conflict_at_commit() {
     return Ending::failed(data_conflict());
 }
 
-// The types of a statement that locks rows, which is run again and again: asked for once.
-const std::string& Executor::known_types_of(const Call& call) {
+// What is forgotten must be closed.
+void Executor::forget_touches(std::string& bytes) {
+    for (const auto& [key, touches] : touches_) {
+        for (const std::string& name : touches.names) {
+            append_message(bytes, 'C', BodyWriter().bytes("S").text(name).body());
+        }
+    }
+    touches_.clear();
+}
+
+// A statement that locks rows is run again and again, so what it needs at commit is prepared once.
+// Null if that was refused, and the transaction is doomed.
+const Executor::Touches* Executor::touches_of(const Call& call) {
     const auto key = std::pair(call.statement, call.types);
-    if (const auto found = known_types_.find(key); found != known_types_.end()) {
-        return found->second.types;
+    if (const auto found = touches_.find(key); found != touches_.end()) {
+        return &found->second;
     }
-    if (known_types_.size() >= known_types_max) {
-        known_types_.clear();
+    std::string bytes;
+    if (touches_.size() >= touches_max) {
+        forget_touches(bytes);
     }
-    return known_types_.emplace(key, KnownTypes{call.script, types_of(call)}).first->second.types;
+    Touches touches{.script = call.script, .names = {}};
+    std::string types;
+    for (const RowLock& lock : call.statement->row_locks) {
+        if (!lock.for_update || lock.touch.empty()) {
+            continue;
+        }
+        if (types.empty()) {
+            types = types_of(call);
+        }
+        touches.names.push_back(fmt::format("{}_{}", own_name, ++touches_made_));
+        append_message(
+            bytes,
+            'P',
+            BodyWriter().text(touches.names.back()).text(lock.touch).bytes(types).body());
+    }
+    if (!bytes.empty()) {
+        append_sync(bytes);
+        doomed_ = !exchange(bytes, {}).ok();
+    }
+    return doomed_ ? nullptr : &touches_.emplace(key, std::move(touches)).first->second;
+}
+
+int Executor::append_touches_of(std::string& bytes, const Call& call) {
+    const Touches* touches =
+        doomed_ || call.statement->row_locks.empty() ? nullptr : touches_of(call);
+    if (touches == nullptr) {
+        return 0;
+    }
+    for (const std::string& name : touches->names) {
+        append_message(bytes, 'C', BodyWriter().bytes("P").text(own_name).body());
+        append_message(
+            bytes, 'B', BodyWriter().text(own_name).text(name).bytes(call.arguments).body());
+        append_message(bytes, 'E', BodyWriter().text(own_name).int32(0).body());
+    }
+    return static_cast<int>(touches->names.size());
 }
 
 // PostgreSQL forgets a row lock at commit; the service judges FOR UPDATE as a write. So the row is
-// written as it is, all of them in one exchange. Requires: our turn.
-void Executor::touch_locked_rows() {
-    std::string bytes;
+// written as it is. How many statements that takes. Requires: our turn.
+int Executor::append_touches(std::string& bytes, std::span<const Part> parts) {
+    int touches = 0;
     for (const Call& call : log_) {
-        for (const RowLock& lock : call.statement->row_locks) {
-            if (!lock.for_update || lock.touch.empty()) {
-                continue;
-            }
-            Call touch = call;
-            touch.types = known_types_of(call);
-            append_call(bytes, touch, lock.touch, false);
-        }
+        touches += append_touches_of(bytes, call);
     }
-    if (bytes.empty()) {
-        return;
+    for (const Part& part : parts) {
+        touches += part.call ? append_touches_of(bytes, *part.call) : 0;
     }
-    append_message(bytes, 'S', {});
-    doomed_ = !exchange(bytes, {}).ok();
+    return touches;
 }
 
-// What must be true before COMMIT may be sent. Requires: our turn.
-std::optional<Ending> Executor::prepare_commit() {
+// Whoever has lost hears of that first.
+Ending Executor::too_large(Hold& hold) {
+    const Turn turn(*this, hold);
     replay();
-    if (!doomed_) {
-        touch_locked_rows();
-    }
-    if (doomed_) {
+    std::string bytes;
+    append_touches(bytes, {});
+    append_sync(bytes);
+    if (doomed_ || !exchange(bytes, {}).ok()) {
         return conflict_at_commit();
     }
     const std::int64_t limit = cluster_.options().limits.bytes;
-    if (bytes_ <= limit) {
-        return std::nullopt;
-    }
     const std::int64_t size = bytes_;
-    must(backend_->run({"ROLLBACK"}));
-    end();
+    rollback(hold);
     return Ending::failed(
         {.code = "54000",
          .message = fmt::format("transaction size limit {}mb exceeded", limit / mebibyte),
@@ -74,13 +109,10 @@ std::optional<Ending> Executor::prepare_commit() {
                                limit / mebibyte)});
 }
 
-Ending Executor::commit_plain() {
-    const Answer answer = backend_->run({"COMMIT"});
-    end();
-    if (answer.ok()) {
-        ++cluster_.counters.commits;
-    }
-    return answer.ok() ? Ending{.completion = answer.completion, .error = {}} : failed_with(answer);
+Ending Executor::schema_conflict_at_commit(const Hold& hold) {
+    rollback(hold);
+    schema_seen_ = cluster_.version();
+    return Ending::failed(schema_conflict());
 }
 
 Ending Executor::commit(Hold& hold) {
@@ -94,20 +126,20 @@ Ending Executor::commit(Hold& hold) {
         return Ending::failed(*trouble);
     }
     if (cluster_.changed_since(schema_at_begin_, tables_) && ddl_ == 0) {
-        rollback(hold);
-        schema_seen_ = cluster_.version();
-        return Ending::failed(schema_conflict());
+        return schema_conflict_at_commit(hold);
     }
-    if (log_.empty() && !doomed_) {
-        return commit_plain();
+    if (bytes_ > cluster_.options().limits.bytes) {
+        return too_large(hold);
     }
-    Turn turn(*this, hold);
-    if (auto ending = prepare_commit()) {
-        return *ending;
+    const Progress progress = doomed_ ? Progress{} : run_together(hold, {}, true);
+    if (progress.committed) {
+        return *progress.committed;
     }
-    backend_->send(steps_of({"COMMIT"}));
-    turn.give_up();  // From here on it waits for the disk only, or for its deferred checks.
-    const Answer answer = exchange({}, {});
+    return doomed_ ? conflict_at_commit() : schema_conflict_at_commit(hold);
+}
+
+// What COMMIT has answered, whatever it was.
+Ending Executor::ended(const Answer& answer) {
     const std::vector<TableName> changed = std::move(changed_);
     const bool ddl = ddl_ > 0;
     end();

@@ -155,6 +155,7 @@ public:
             stats.conflicts += cluster->counters.conflicts;
             stats.detached += cluster->counters.detached;
             stats.replayed += cluster->counters.replayed;
+            stats.exchanges += cluster->counters.exchanges;
         }
         return stats;
     }

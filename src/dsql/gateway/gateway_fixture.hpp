@@ -91,6 +91,32 @@ public:
                                  0));
     }
 
+    // All of them in one flush. Each one's tag, or its code, or "skipped".
+    // NOLINTNEXTLINE(modernize-use-nodiscard): not every answer matters.
+    std::vector<std::string> pipeline(const std::vector<const char*>& statements) const {
+        PQenterPipelineMode(raw());
+        for (const char* sql : statements) {
+            PQsendQueryParams(raw(), sql, 0, nullptr, nullptr, nullptr, nullptr, 0);
+        }
+        PQpipelineSync(raw());
+        std::vector<std::string> outcomes;
+        while (true) {
+            PGresult* result = PQgetResult(raw());
+            if (result == nullptr) {
+                continue;
+            }
+            if (PQresultStatus(result) == PGRES_PIPELINE_SYNC) {
+                PQclear(result);
+                break;
+            }
+            const bool aborted = PQresultStatus(result) == PGRES_PIPELINE_ABORTED;
+            const Said said = Client::said(result);
+            outcomes.push_back(aborted ? "skipped" : said.code.empty() ? said.tag : said.code);
+        }
+        PQexitPipelineMode(raw());
+        return outcomes;
+    }
+
     static Said said(PGresult* taken) {
         const std::unique_ptr<PGresult, decltype(&PQclear)> result(taken, &PQclear);
         const auto field = [&](int code) {

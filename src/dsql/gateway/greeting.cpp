@@ -234,7 +234,7 @@ std::optional<Trouble> authenticate(Cluster& cluster,
     return std::nullopt;
 }
 
-std::unique_ptr<Backend> open_backend(const Cluster& cluster, const Startup& startup) {
+std::unique_ptr<Backend> open_backend(Cluster& cluster, const Startup& startup) {
     auto backend = cluster.connect(startup.value("user"));
     for (const auto& [name, value] : settings_of(startup)) {
         (void)backend->query(

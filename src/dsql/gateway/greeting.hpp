@@ -47,7 +47,7 @@ using Tls = std::unique_ptr<SSL, TlsFree>;
                                                   MessageStream& stream);
 
 // A backend with the client's settings, and the packet that ends the greeting.
-[[nodiscard]] std::unique_ptr<Backend> open_backend(const Cluster& cluster, const Startup& startup);
+[[nodiscard]] std::unique_ptr<Backend> open_backend(Cluster& cluster, const Startup& startup);
 [[nodiscard]] std::string welcome(const Backend& backend, const Startup& startup);
 
 }  // namespace holdfast::dsql

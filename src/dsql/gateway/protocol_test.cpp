@@ -59,27 +59,7 @@ TEST_F(GatewayProtocol, AStatementPreparedInAnAbortedTransactionStays) {
 // BEGIN, statements and COMMIT in one flush, as our own driver sends them.
 TEST_F(GatewayProtocol, APipelineMayHoldAWholeTransaction) {
     const auto pipeline = [&](const std::vector<const char*>& statements) {
-        PQenterPipelineMode(c.raw());
-        for (const char* sql : statements) {
-            PQsendQueryParams(c.raw(), sql, 0, nullptr, nullptr, nullptr, nullptr, 0);
-        }
-        PQpipelineSync(c.raw());
-        std::vector<std::string> outcomes;
-        while (true) {
-            PGresult* result = PQgetResult(c.raw());
-            if (result == nullptr) {
-                continue;
-            }
-            if (PQresultStatus(result) == PGRES_PIPELINE_SYNC) {
-                PQclear(result);
-                break;
-            }
-            const bool aborted = PQresultStatus(result) == PGRES_PIPELINE_ABORTED;
-            const Said said = Client::said(result);
-            outcomes.push_back(aborted ? "skipped" : said.code.empty() ? said.tag : said.code);
-        }
-        PQexitPipelineMode(c.raw());
-        return outcomes;
+        return c.pipeline(statements);
     };
     using Outcomes = std::vector<std::string>;
     EXPECT_EQ(pipeline({"BEGIN", "UPDATE t SET v = 1 WHERE id = 1", "SELECT v FROM t", "COMMIT"}),

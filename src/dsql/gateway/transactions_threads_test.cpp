@@ -111,6 +111,45 @@ TEST_F(GatewayTransactions, ACrowdsSumIsExact) {
               std::to_string(60 + 2 * crowd * rounds));
 }
 
+// Two batches that run at once and lock two rows in opposite order: one of them gives way before
+// the server below finds that they wait for each other.
+TEST_F(GatewayTransactions, CrossedBatchesDoNotWaitForEachOther) {
+    const std::vector<const char*> up{"BEGIN",
+                                      "UPDATE t SET v = v + 1 WHERE id = 1",
+                                      "SELECT pg_sleep(0.03)",
+                                      "UPDATE t SET v = v + 1 WHERE id = 2",
+                                      "COMMIT"};
+    std::vector<const char*> down = up;
+    std::swap(down[1], down[3]);
+    constexpr int rounds = 5;
+    std::atomic<int> commits = 0;
+    std::barrier start(2);
+    std::vector<std::jthread> threads;
+    threads.reserve(2);
+    for (const auto& batch : {up, down}) {
+        threads.emplace_back([&, batch] {
+            const Client mine = client();
+            for (int i = 0; i < rounds; ++i) {
+                start.arrive_and_wait();
+                const auto outcomes = mine.pipeline(batch);
+                commits += outcomes.back() == "COMMIT" ? 1 : 0;
+                EXPECT_THAT(outcomes.back(), testing::AnyOf("COMMIT", "40001"));
+                EXPECT_THAT(std::vector(outcomes.begin(), outcomes.end() - 1),
+                            testing::ElementsAre("BEGIN", "UPDATE 1", "SELECT 1", "UPDATE 1"));
+                EXPECT_EQ(mine.status(), 'I');
+            }
+        });
+    }
+    threads.clear();
+    EXPECT_GE(commits, rounds) << "somebody always wins";
+    EXPECT_EQ(client().exec("SELECT sum(v) FROM t").cell(), std::to_string(60 + 2 * commits));
+    const Client outside(cluster.outside("postgres"));
+    EXPECT_EQ(
+        outside.exec("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
+            .cell(),
+        "0");
+}
+
 TEST_F(GatewayTransactions, TheRowLimitIsExact) {
     const Client c = client();
     const std::string rows = "INSERT INTO t SELECT n, 0 FROM generate_series(1001, ";

@@ -95,6 +95,7 @@ struct GatewayStats {
     std::int64_t conflicts = 0;
     std::int64_t detached = 0;  // How often somebody was moved aside.
     std::int64_t replayed = 0;
+    std::int64_t exchanges = 0;  // With the PostgreSQL below, for clients.
 };
 
 // Serves from construction to stop(), on threads of its own. Safe to share between threads. From

@@ -1,0 +1,191 @@
+// What a client sends in one flush goes down in one exchange, and it cannot tell.
+#include "gateway_fixture.hpp"
+
+#include <holdfast/dsql/gateway.hpp>
+
+namespace holdfast::dsql::tests {
+
+namespace {
+
+using Outcomes = std::vector<std::string>;
+
+GatewayOptions with_few_rows() {
+    GatewayOptions options = test::gateway_options();
+    options.limits.rows = 4;
+    return options;
+}
+
+class GatewayBatches : public testing::Test {
+protected:
+    void SetUp() override {
+        ASSERT_EQ(c.exec("CREATE TABLE t (id integer PRIMARY KEY, v integer)").code, "");
+        ASSERT_EQ(c.exec("INSERT INTO t VALUES (1, 10), (2, 20), (3, 30)").code, "");
+        ASSERT_EQ(c.exec("CREATE TABLE notes (id integer PRIMARY KEY)").code, "");
+        ASSERT_EQ(other.exec("SELECT 1 FROM t").code, "40001");  // OC001: the table is new to it.
+    }
+
+    // How many exchanges with the PostgreSQL below that took.
+    std::int64_t exchanges(const std::vector<const char*>& statements) const {
+        const std::int64_t before = gateway.stats().exchanges;
+        for (const std::string& outcome : c.pipeline(statements)) {
+            EXPECT_THAT(outcome, testing::MatchesRegex("[A-Z][A-Z 0-9]+")) << statements.back();
+        }
+        return gateway.stats().exchanges - before;
+    }
+
+    const Gateway gateway{with_few_rows()};
+    const test::DsqlCluster cluster{gateway};
+    const Client c{cluster.params()};
+    const Client other{cluster.params()};
+};
+
+TEST_F(GatewayBatches, OneFlushIsOneExchange) {
+    const char* lock = "SELECT v FROM t WHERE id = 1 FOR UPDATE";
+    const char* update = "UPDATE t SET v = v + 1 WHERE id = 2";
+    EXPECT_EQ(exchanges({"BEGIN"}), 1) << "its snapshot is taken at once";
+    EXPECT_EQ(exchanges({"COMMIT"}), 1);
+    EXPECT_EQ(exchanges({"BEGIN", update, "SELECT v FROM t", "COMMIT"}), 1);
+    EXPECT_EQ(exchanges({update, update}), 1) << "a transaction up to the Sync";
+    EXPECT_EQ(exchanges({"BEGIN", "SELECT v FROM t", "COMMIT"}), 1);
+    // What makes a lock last is prepared once.
+    EXPECT_EQ(exchanges({"BEGIN", lock, "COMMIT"}), 3);
+    EXPECT_EQ(exchanges({"BEGIN", lock, update, "COMMIT"}), 1);
+    // As our own driver sends them: what decides first, then what is written.
+    EXPECT_EQ(exchanges({"BEGIN", lock}), 1);
+    EXPECT_EQ(exchanges({update, "INSERT INTO t VALUES (4, 40)", "COMMIT"}), 1);
+    EXPECT_EQ(other.exec("SELECT sum(v) FROM t").cell(), "105");
+    // A statement at a time needs the touch and the COMMIT only once as well.
+    EXPECT_EQ(exchanges({"BEGIN"}), 1);
+    EXPECT_EQ(exchanges({lock}), 1);
+    EXPECT_EQ(exchanges({"COMMIT"}), 1);
+    c.exec("DEALLOCATE ALL");
+    EXPECT_EQ(exchanges({"BEGIN", lock, "COMMIT"}), 3) << "it is gone, and is made again";
+}
+
+TEST_F(GatewayBatches, AnErrorInTheMiddleSkipsTheRest) {
+    EXPECT_EQ(c.pipeline({"BEGIN",
+                          "INSERT INTO t VALUES (4, 40)",
+                          "INSERT INTO t VALUES (1, 10)",
+                          "UPDATE t SET v = 0 WHERE id = 1",
+                          "COMMIT"}),
+              (Outcomes{"BEGIN", "INSERT 0 1", "23505", "skipped", "skipped"}));
+    EXPECT_EQ(c.status(), 'E');
+    EXPECT_EQ(c.exec("COMMIT").tag, "ROLLBACK");
+    EXPECT_EQ(c.pipeline({"BEGIN", "UPDATE t SET v = 0 WHERE id = 1", "TRUNCATE t", "COMMIT"}),
+              (Outcomes{"BEGIN", "UPDATE 1", "0A000", "skipped"}));
+    EXPECT_EQ(c.exec("COMMIT").tag, "ROLLBACK");
+    EXPECT_EQ(c.pipeline({"UPDATE t SET v = 0 WHERE id = 1", "SELECT 1 / 0", "SELECT 1"}),
+              (Outcomes{"UPDATE 1", "22012", "skipped"}));
+    EXPECT_EQ(c.status(), 'I');
+    EXPECT_EQ(c.pipeline({"BEGIN", "UPDATE t SET v = 0 WHERE id = 1", "ROLLBACK", "SELECT 1"}),
+              (Outcomes{"BEGIN", "UPDATE 1", "ROLLBACK", "SELECT 1"}));
+    EXPECT_EQ(other.exec("SELECT sum(v) FROM t").cell(), "60");
+}
+
+// The client was told that the statement behind the error does not exist, so its name is free.
+TEST_F(GatewayBatches, AStatementIsKnownOnlyIfItWasPrepared) {
+    const auto prepare = [&](const char* name, const char* sql) {
+        PQsendPrepare(c.raw(), name, sql, 0, nullptr);
+    };
+    PQenterPipelineMode(c.raw());
+    prepare("first", "SELECT 'first'");
+    prepare("wrong", "SELECT nothing FROM nowhere");
+    prepare("second", "SELECT 'skipped'");
+    PQpipelineSync(c.raw());
+    for (int ends = 0; ends < 4; ++ends) {
+        while (PGresult* result = PQgetResult(c.raw())) {
+            const bool synced = PQresultStatus(result) == PGRES_PIPELINE_SYNC;
+            PQclear(result);
+            if (synced) {
+                break;
+            }
+        }
+    }
+    ASSERT_EQ(PQexitPipelineMode(c.raw()), 1);
+    const auto run = [&](const char* name) {
+        return Client::said(PQexecPrepared(c.raw(), name, 0, nullptr, nullptr, nullptr, 0));
+    };
+    EXPECT_EQ(run("first").cell(), "first");
+    EXPECT_EQ(run("wrong").code, "26000");
+    EXPECT_EQ(run("second").code, "26000");
+    ASSERT_EQ(Client::said(PQprepare(c.raw(), "second", "SELECT 'second'", 0, nullptr)).code, "");
+    EXPECT_EQ(run("second").cell(), "second");
+}
+
+TEST_F(GatewayBatches, ALimitInTheMiddleSkipsTheRest) {
+    const char* two = "INSERT INTO t VALUES (8, 0), (9, 0)";
+    const char* one = "UPDATE t SET v = 0 WHERE id = 1";
+    const char* all = "UPDATE t SET v = 0";
+    EXPECT_EQ(c.pipeline({"BEGIN", two, one, "DELETE FROM t WHERE id = 8", one, "COMMIT"}),
+              (Outcomes{"BEGIN", "INSERT 0 2", "UPDATE 1", "DELETE 1", "54000", "skipped"}));
+    EXPECT_EQ(c.status(), 'E');
+    EXPECT_EQ(c.exec("COMMIT").tag, "ROLLBACK");
+    EXPECT_EQ(c.pipeline({"BEGIN", two, all, "COMMIT"}),
+              (Outcomes{"BEGIN", "INSERT 0 2", "54000", "skipped"}));
+    EXPECT_EQ(c.exec("COMMIT").tag, "ROLLBACK");
+    EXPECT_EQ(c.pipeline({two, all, one}), (Outcomes{"INSERT 0 2", "54000", "skipped"}));
+    EXPECT_EQ(other.exec("SELECT sum(v) FROM t").cell(), "60");
+    // What might have been too much and was not.
+    const char* nothing = "UPDATE t SET v = 0 WHERE id = 77";
+    EXPECT_EQ(
+        c.pipeline({"BEGIN", all, nothing, nothing, nothing, one, "COMMIT"}),
+        (Outcomes{"BEGIN", "UPDATE 3", "UPDATE 0", "UPDATE 0", "UPDATE 0", "UPDATE 1", "COMMIT"}));
+}
+
+// A loser goes on as if nothing had happened, and hears of it at COMMIT.
+TEST_F(GatewayBatches, AConflictInTheMiddleIsToldAtTheEnd) {
+    ASSERT_EQ(c.exec("BEGIN").code, "");
+    ASSERT_EQ(other.exec("UPDATE t SET v = 11 WHERE id = 1").code, "");
+    EXPECT_EQ(c.pipeline({"INSERT INTO notes VALUES (1)",
+                          "UPDATE t SET v = 12 WHERE id = 1",
+                          "SELECT 1",
+                          "COMMIT",
+                          "SELECT 1"}),
+              (Outcomes{"INSERT 0 1", "UPDATE 1", "SELECT 1", "40001", "skipped"}));
+    EXPECT_EQ(c.status(), 'I');
+
+    ASSERT_EQ(c.exec("BEGIN").code, "");
+    ASSERT_EQ(other.exec("UPDATE t SET v = 13 WHERE id = 1").code, "");
+    EXPECT_EQ(c.pipeline({"SELECT v FROM t WHERE id = 1 FOR UPDATE", "COMMIT"}),
+              (Outcomes{"SELECT 1", "40001"}));
+    EXPECT_EQ(other.exec("SELECT sum(v) FROM t").cell(), "63");
+    EXPECT_EQ(other.exec("SELECT count(*) FROM t, notes").cell(), "0");
+}
+
+// Its writes were undone to let somebody pass, who has committed since.
+TEST_F(GatewayBatches, WhoWasMovedAsideAndHasLostIsToldAtTheEnd) {
+    ASSERT_EQ(c.pipeline({"BEGIN", "UPDATE t SET v = 11 WHERE id = 1"}),
+              (Outcomes{"BEGIN", "UPDATE 1"}));
+    ASSERT_EQ(other.exec("UPDATE t SET v = 12 WHERE id = 1").code, "");
+    EXPECT_EQ(c.pipeline({"INSERT INTO notes VALUES (1)", "COMMIT"}),
+              (Outcomes{"INSERT 0 1", "40001"}));
+    EXPECT_EQ(c.status(), 'I');
+    // And who was moved aside for nothing is none the worse.
+    ASSERT_EQ(c.pipeline({"BEGIN", "UPDATE t SET v = 11 WHERE id = 1"}),
+              (Outcomes{"BEGIN", "UPDATE 1"}));
+    ASSERT_EQ(other.exec("BEGIN").code, "");
+    ASSERT_EQ(other.exec("UPDATE t SET v = 13 WHERE id = 1").tag, "UPDATE 1");
+    ASSERT_EQ(other.exec("ROLLBACK").code, "");
+    EXPECT_EQ(c.pipeline({"UPDATE t SET v = v + 1 WHERE id = 1", "COMMIT"}),
+              (Outcomes{"UPDATE 1", "COMMIT"}));
+    EXPECT_EQ(other.exec("SELECT v FROM t WHERE id = 1").cell(), "12");
+}
+
+TEST_F(GatewayBatches, AChangedSchemaIsToldAtTheStatement) {
+    ASSERT_EQ(other.exec("ALTER TABLE t ADD COLUMN x integer").code, "");
+    const char* one = "UPDATE t SET v = 0 WHERE id = 1";
+    EXPECT_EQ(c.pipeline({"BEGIN", "SELECT 1", one, "COMMIT"}),
+              (Outcomes{"BEGIN", "SELECT 1", "40001", "skipped"}));
+    EXPECT_EQ(c.exec("COMMIT").tag, "ROLLBACK");
+    EXPECT_EQ(c.pipeline({"BEGIN", "SELECT 1", one, "COMMIT"}),
+              (Outcomes{"BEGIN", "SELECT 1", "UPDATE 1", "COMMIT"}));
+    EXPECT_EQ(c.pipeline({"BEGIN", one, "CREATE TABLE u (id integer)", "COMMIT"}),
+              (Outcomes{"BEGIN", "UPDATE 1", "0A000", "skipped"}));
+    EXPECT_EQ(c.exec("COMMIT").tag, "ROLLBACK");
+    EXPECT_EQ(c.pipeline({"BEGIN", "CREATE TABLE u (id integer)", "COMMIT", "SELECT * FROM u"}),
+              (Outcomes{"BEGIN", "CREATE TABLE", "COMMIT", "SELECT 0"}));
+}
+
+}  // namespace
+
+}  // namespace holdfast::dsql::tests
