@@ -24,6 +24,10 @@ namespace {
 // What the older program simulated when it was told nothing.
 constexpr const char* built_in = "local";
 
+Json ms_or_null(sim::Time time) {
+    return time == sim::Time::max() ? Json(nullptr) : Json(time / std::chrono::milliseconds{1});
+}
+
 Json run_json(const sim::Scenario& scenario, std::uint64_t seed, const sim::Result& result) {
     Json services = Json::array();
     for (const sim::Sample& sample : result.last) {
@@ -38,6 +42,18 @@ Json run_json(const sim::Scenario& scenario, std::uint64_t seed, const sim::Resu
                             {"discards", c.discards() + c.closed_age},
                             {"dropped", c.dropped + c.closed_server},
                             {"limiter_denies", c.denies}});
+    }
+    if (scenario.profile == sim::Profile::standard) {
+        for (std::size_t i = 0; i < services.size(); ++i) {
+            services[i]["fill_ms"] = ms_or_null(result.seen.filled[i]);
+        }
+    }
+    Json recoveries = Json::array();
+    for (const sim::Recovery& recovery : sim::recoveries_of(result)) {
+        recoveries.push_back({{"fault", sim::to_string(recovery.strike.kind)},
+                              {"at_ms", recovery.strike.at / std::chrono::milliseconds{1}},
+                              {"over", recovery.strike.over},
+                              {"took_ms", ms_or_null(recovery.took)}});
     }
     Json violations = Json::array();
     for (const sim::Violation& violation : result.violations) {
@@ -57,6 +73,7 @@ Json run_json(const sim::Scenario& scenario, std::uint64_t seed, const sim::Resu
             {"opens_per_second_max", result.opens_max()},
             {"events", result.events},
             {"figures", figures},
+            {"recoveries", recoveries},
             {"services", services}};
 }
 
@@ -64,6 +81,12 @@ sim::Result simulate(const Context& context,
                      const PoolsimRequest& request,
                      const sim::Scenario& scenario,
                      std::uint64_t seed) {
+    if (scenario.profile != sim::Profile::standard &&
+        !(request.traced.empty() && request.explain.empty())) {
+        throw InvalidArgument(
+            "--trace and --explain look into the pool that ships; the older "
+            "models show nothing");
+    }
     Progress progress{context.quiet};
     sim::Watch watch;
     watch.stop = context.stop;
@@ -90,6 +113,21 @@ sim::Result simulate(const Context& context,
     return sim::simulate(scenario, seed, watch);
 }
 
+// How long the fleet was short after each fault, and after each that passed.
+std::string recoveries_text(const sim::Result& result) {
+    std::string text;
+    for (const sim::Recovery& recovery : sim::recoveries_of(result)) {
+        text += fmt::format("after {} {} at {}: full {}\n",
+                            sim::to_string(recovery.strike.kind),
+                            recovery.strike.over ? "ended" : "struck",
+                            format_duration(recovery.strike.at),
+                            recovery.took == sim::Time::max()
+                                ? "never again"
+                                : fmt::format("again within {}", format_duration(recovery.took)));
+    }
+    return text;
+}
+
 std::string figures_text(const sim::Scenario& scenario, const sim::Result& result) {
     Table table{{{"figure"}, {"value", Align::right}}};
     for (const sim::Figure& figure : sim::figures_of(scenario, result)) {
@@ -102,7 +140,12 @@ int run_once(const Context& context,
              const PoolsimRequest& request,
              const sim::Scenario& scenario,
              std::uint64_t seed) {
-    const sim::Result result = simulate(context, request, scenario, seed);
+    sim::Result result = simulate(context, request, scenario, seed);
+    if (!request.assertion.empty()) {
+        std::erase_if(result.violations, [&](const sim::Violation& violation) {
+            return violation.assertion != request.assertion;
+        });
+    }
     // The table first: whoever looks for the cause of a failure needs it most.
     if (!request.csv.empty()) {
         write_text_file(
@@ -125,7 +168,7 @@ int run_once(const Context& context,
     }
     print(sim::summary_of(scenario, result));
     if (scenario.profile == sim::Profile::standard) {
-        print(figures_text(scenario, result));
+        print(recoveries_text(result) + figures_text(scenario, result));
     }
     for (const std::string& line : result.explanation) {
         print(line + "\n");
@@ -237,6 +280,7 @@ int poolsim_run(const Context& context, const PoolsimRequest& request) {
 }
 
 int poolsim_plan(const Context& context, const PoolsimRequest& request) {
+    require_one_file(request);
     const sim::Scenario scenario = load_scenario(quietly(context), request, request.files.at(0));
     Json all = Json::array();
     Table table{{{"figure"}, {"value", Align::right}, {"formula"}, {"trouble"}}};

@@ -21,6 +21,19 @@ sim::Override parse_override(const std::string& pair) {
     return {pair.substr(0, equals), pair.substr(equals + 1)};
 }
 
+// A name with a slip in it would hold always.
+void check_assertion(const PoolsimRequest& request, const sim::Scenario& scenario) {
+    const auto named = [&](const sim::Assertion& assertion) {
+        return request.assertion ==
+               (assertion.name.empty() ? to_string(assertion.kind) : assertion.name);
+    };
+    if (!request.assertion.empty() && scenario.profile == sim::Profile::standard &&
+        std::ranges::none_of(scenario.assertions, named)) {
+        throw InvalidArgument(
+            fmt::format("{} has no assertion '{}'", scenario.name, request.assertion));
+    }
+}
+
 }  // namespace
 
 void write_text_file(const std::string& path, const std::string& text) {
@@ -45,6 +58,7 @@ sim::Scenario load_scenario(const Context& context,
     }
     options.overrides.insert(options.overrides.end(), more.begin(), more.end());
     sim::Loaded loaded = sim::load_scenario(file, options);
+    check_assertion(request, loaded.scenario);
     if (context.quiet) {
         return std::move(loaded.scenario);
     }
@@ -62,6 +76,12 @@ sim::Scenario load_scenario(const Context& context,
         }
     }
     return std::move(loaded.scenario);
+}
+
+void require_one_file(const PoolsimRequest& request) {
+    if (request.files.size() != 1) {
+        throw InvalidArgument("this looks at one scenario; name one file");
+    }
 }
 
 Context quietly(Context context) {

@@ -27,6 +27,9 @@ void write_text_file(const std::string& path, const std::string& text);
                                           const std::string& file,
                                           const std::vector<sim::Override>& more = {});
 
+// Invalid_argument unless there is one.
+void require_one_file(const PoolsimRequest& request);
+
 // The same, without progress and warnings.
 [[nodiscard]] Context quietly(Context context);
 

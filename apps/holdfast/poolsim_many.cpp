@@ -191,6 +191,7 @@ std::vector<sim::Override> what_if(const std::vector<std::string>& wishes) {
 }  // namespace
 
 int poolsim_sweep(const Context& context, const PoolsimRequest& request) {
+    require_one_file(request);
     if (!request.bisect.empty()) {
         return bisect(context, request);
     }

@@ -28,13 +28,11 @@ double lowest_share(const std::vector<FleetTotal>& totals) {
 }
 
 // The longest that a fault left the fleet without some of its target; to the end, if it stayed so.
-double longest_recovery(const Scenario& scenario,
-                        const Result& result,
-                        const std::vector<FleetTotal>& totals) {
+double longest_recovery(const Scenario& scenario, const Result& result) {
     Time longest{};
-    for (const Strike& strike : result.seen.struck) {
-        const Time took = recovery_after(totals, strike.at, 1);
-        longest = std::max(longest, std::min(took, scenario.duration - strike.at));
+    for (const Recovery& recovery : recoveries_of(result)) {
+        longest =
+            std::max(longest, std::min(recovery.took, scenario.duration - recovery.strike.at));
     }
     return seconds_of(longest);
 }
@@ -169,13 +167,25 @@ std::vector<Figure> figures_of(const Scenario& scenario, const Result& result) {
     add("wait_p95_ms", ms_of(quantile(seen.waits, 0.95)));
     add("wait_p99_ms", ms_of(quantile(seen.waits, 0.99)));
     add("wait_max_ms", ms_of(quantile(seen.waits, 1)));
-    add("recovery_max_s", longest_recovery(scenario, result, totals));
+    add("recovery_max_s", longest_recovery(scenario, result));
     add("ready_p50_ms", ms_of(quantile(seen.idles, 0.5)), false);
+    add("ready_p99_ms", ms_of(quantile(seen.idles, 0.99)), false);
     add_shared(scenario, result, figures);
     add("below_target_p50_ms", ms_of(quantile(seen.short_spells, 0.5)));
     add("below_target_p99_ms", ms_of(quantile(seen.short_spells, 0.99)));
+    add("age_p5_s", seconds_of(quantile(seen.ages, 0.05)), false);
     add("age_p50_s", seconds_of(quantile(seen.ages, 0.5)), false);
+    add("age_p95_s", seconds_of(quantile(seen.ages, 0.95)), false);
     return figures;
+}
+
+std::vector<Recovery> recoveries_of(const Result& result) {
+    const std::vector<FleetTotal> totals = totals_of(result);
+    std::vector<Recovery> all;
+    for (const Strike& strike : result.seen.struck) {
+        all.push_back({.strike = strike, .took = recovery_after(totals, strike.at, 1)});
+    }
+    return all;
 }
 
 std::vector<Spread> spread_of(std::span<const Outcome> outcomes) {

@@ -47,6 +47,7 @@ Fleet::Fleet(const Scenario& scenario, std::uint64_t seed, const Watch& watch)
       table_(scenario.table, scenario.slots, scenario.cluster.ceiling),
       permits_(permits_of(scenario)),
       progress_(scenario.faults.size()),
+      turns_(scenario.faults.size()),
       chance_(seed_of(seed, "cluster", "chance")) {
     for (const Service& service : scenario.services) {
         if (hosts_.empty() || hosts_.back().name != service.process) {
@@ -197,6 +198,9 @@ void Fleet::handle(Pool& pool, const What& what) {
                 tell(pool, pool::Tick{});
             }
             return;
+        case Step::begin:
+            --pool.unnoticed;
+            return seek_slot(pool, what.connection);
         case Step::connect:
             return connect(pool, what.connection);
         case Step::age_out: {

@@ -35,6 +35,7 @@ private:
     enum class Step : std::uint8_t {
         start,      // A host.
         wake,       // A machine wants to be told the time.
+        begin,      // An opening, at the next look of a pool that polls.
         connect,    // A permit can be used.
         answer,     // Of the cluster, to an opening.
         age_out,    // The server closes a connection for its age.
@@ -171,6 +172,8 @@ private:
         int target;
         int scaled_from = 0;  // What the target was before it began to change.
         int owned = 0;        // Open, and not dead.
+        Time started{};
+        int unnoticed = 0;  // Openings that begin at the next look.
         int permits_waiting = 0;
         int connecting = 0;
         int admitted = 0;  // Of those: let in, though the host does not know it yet.
@@ -203,6 +206,7 @@ private:
     void on(Pool& pool, const pool::Lend& lend);
     void on(Pool& pool, const pool::Refuse& refuse);
     void plan_wake(Pool& pool);
+    [[nodiscard]] int wanted(const Pool& pool) const;
     void connect(Pool& pool, pool::ConnectionId connection);
     [[nodiscard]] Outcome knock(Pool& pool);
     [[nodiscard]] bool happens(double share);
@@ -259,6 +263,9 @@ private:
     void relent(std::uint32_t number);
     void drop(Pool& pool, const Fault& fault);
     void restart_next(std::uint32_t number);
+    void start_again(Host& host, const Fault& fault);
+    template <class T>
+    void shuffle(std::vector<T>& all);
     void scale_next(std::uint32_t number);
     template <class Do>
     void each_pool(const Fault& fault, Do act);
@@ -299,8 +306,9 @@ private:
     pool::Actions actions_;
     std::vector<pool::ConnectionId> probed_;
     std::uint64_t requests_made_ = 0;
-    std::vector<std::size_t> progress_;  // By fault: how many steps it has made.
-    Random chance_;                      // Of rejects, failures and random choices.
+    std::vector<std::size_t> progress_;      // By fault: how many steps it has made,
+    std::vector<std::vector<Host*>> turns_;  // and whose turn it is to be restarted.
+    Random chance_;                          // Of rejects, failures and random choices.
 
     // Faults in force.
     bool unreachable_ = false;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "fleet.hpp"
+#include "latency.hpp"
 #include <fmt/core.h>
 
 namespace holdfast::sim {
@@ -34,6 +35,13 @@ void Fleet::each_host(const Fault& fault, Do act) {
     }
 }
 
+template <class T>
+void Fleet::shuffle(std::vector<T>& all) {
+    for (std::size_t i = all.size(); i > 1; --i) {
+        std::swap(all[i - 1], all[chance_.below(i)]);
+    }
+}
+
 void Fleet::strike(std::uint32_t number) {
     const Fault& fault = scenario_.faults[number];
     if (progress_[number] == 0) {
@@ -50,7 +58,7 @@ void Fleet::strike(std::uint32_t number) {
         case FaultKind::crash:
             return each_host(fault, [&](Host& host) {
                 stop(host, false);
-                at(now() + fault.down, Step::start, host);
+                start_again(host, fault);
             });
         case FaultKind::outage:
             unreachable_ = true;
@@ -124,7 +132,7 @@ void Fleet::scale_next(std::uint32_t number) {
         pool.target = std::max(1, pool.scaled_from + static_cast<int>(std::lround(grown)));
         if (pool.machine) {
             want_slots(pool.host);
-            tell(pool, pool::Resize{pool.target});
+            tell(pool, pool::Resize{wanted(pool)});
         }
     });
     if (done < steps) {
@@ -144,9 +152,7 @@ void Fleet::drop(Pool& pool, const Fault& fault) {
     if (fault.which == Which::newest) {
         std::ranges::reverse(hit);
     } else if (fault.which == Which::random) {
-        for (std::size_t i = hit.size(); i > 1; --i) {
-            std::swap(hit[i - 1], hit[chance_.below(i)]);
-        }
+        shuffle(hit);
     }
     const auto wanted = static_cast<std::size_t>(static_cast<double>(hit.size()) * fault.fraction);
     hit.resize(std::min(hit.size(), std::max<std::size_t>(1, wanted)));
@@ -159,14 +165,26 @@ void Fleet::drop(Pool& pool, const Fault& fault) {
 void Fleet::restart_next(std::uint32_t number) {
     const Fault& fault = scenario_.faults[number];
     std::size_t& done = progress_[number];
-    for (int i = 0; i < fault.batch && done < hosts_.size(); ++i) {
-        Host& host = hosts_[done++];
-        stop(host, true);
-        at(now() + fault.down, Step::start, host);
+    std::vector<Host*>& turns = turns_[number];
+    if (done == 0) {
+        each_host(fault, [&](Host& host) { turns.push_back(&host); });
+        if (fault.order == Order::random) {
+            shuffle(turns);
+        }
     }
-    if (done < hosts_.size()) {
+    for (int i = 0; i < fault.batch && done < turns.size(); ++i) {
+        Host& host = *turns[done++];
+        stop(host, true);
+        start_again(host, fault);
+    }
+    if (done < turns.size()) {
         agenda_.after(fault.every, {.step = Step::fault, .number = number});
     }
+}
+
+void Fleet::start_again(Host& host, const Fault& fault) {
+    const Time late = fault.stagger > Time{0} ? draw_part(fault.stagger, chance_) : Time{0};
+    at(now() + fault.down + late, Step::start, host);
 }
 
 }  // namespace holdfast::sim

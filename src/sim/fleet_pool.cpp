@@ -41,6 +41,7 @@ void Fleet::start(Host& host) {
         pool::Config config = config_of(pool->service);
         config.target = pool->target;
         pool->machine = std::make_unique<pool::Machine>(config, seed);
+        pool->started = now();
     }
     trace(host, "starts");
     join(host);
@@ -69,6 +70,7 @@ void Fleet::stop(Host& host, bool in_order) {
         pool->requests.clear();
         pool->busy = 0;
         pool->permits_waiting = 0;
+        pool->unnoticed = 0;
         pool->machine.reset();
         pool->wake = Time::max();
     }
@@ -99,7 +101,20 @@ void Fleet::on(Pool& pool, const pool::Open& open) {
     }
     pool.connections[open.connection.slot] = {.birth = open.connection.birth, .asked = now()};
     ++pool.permits_waiting;
-    seek_slot(pool, open.connection);
+    const Time period = pool.service.poll_every;
+    const bool at_work = pool.permits_waiting + pool.connecting > pool.unnoticed + 1;
+    if (period == Time{0} || at_work) {
+        return seek_slot(pool, open.connection);
+    }
+    ++pool.unnoticed;
+    const Time next = pool.started + ((now() - pool.started + period - Time{1}) / period) * period;
+    at(next, Step::begin, pool, open.connection);
+}
+
+// As the older models have it, what is lent makes room for another.
+int Fleet::wanted(const Pool& pool) const {
+    const int lent = pool.service.count_lent ? 0 : pool.machine->counts().in_use;
+    return std::min(pool.target + lent, pool::target_max);
 }
 
 void Fleet::on(Pool& pool, const pool::Close& close) {
@@ -157,6 +172,9 @@ void Fleet::on(Pool& pool, const pool::Lend& lend) {
     const Time hold = work.held ? draw(*work.held, pool.holds)
                                 : work.hold + draw_part(work.hold_jitter, pool.holds);
     at(now() + hold, Step::give_back, pool, lend.connection);
+    if (!pool.service.count_lent) {
+        pool.machine->step(steady(now()), pool::Resize{wanted(pool)}, actions_);
+    }
 }
 
 void Fleet::on(Pool& pool, const pool::Refuse& refuse) {

@@ -158,6 +158,27 @@ TEST(FleetStory, InTheLongRunLivesDecideTheRate) {
     EXPECT_NEAR(rate, 3.2, 0.05 * 3.2);
 }
 
+// What the machine that ships does not do, so that it can be seen why.
+TEST(FleetStory, APoolThatPollsOrReplacesWhatIsLentOpensForNothing) {
+    const Result usual = simulate(fleet("workload-test", {{"duration", "1m"}}), 1);
+    EXPECT_EQ(total(usual, opens), 200);
+    const Result replacing =
+        simulate(fleet("workload-test", {{"duration", "1m"}, {"defaults.countLent", "false"}}), 1);
+    EXPECT_GT(total(replacing, opens), 2'000);
+    EXPECT_GT(total(replacing, discards), 1'800);
+    EXPECT_EQ(replacing.seen.leaked, 0);
+
+    const auto gap = [](const char* poll) {
+        const Result result = simulate(one("duration: 30m\ncluster: {connect: 50ms}",
+                                           std::string("    pollEvery: ") + poll + "\n"),
+                                       1);
+        EXPECT_GE(result.last[0].owned(), 48);
+        return result.seen.short_spells.back();
+    };
+    EXPECT_LT(gap("0s"), milliseconds{200});
+    EXPECT_THAT(gap("5s"), AllOf(Ge(seconds{4}), Le(milliseconds{5'300})));
+}
+
 // --- Faults ---
 
 // The machine learns of a dead connection when it lends it. Nobody lends here, so only a look
@@ -269,6 +290,51 @@ TEST(FleetStory, OpeningsFailOnTheWayAtTheDoorOrJustBehindIt) {
         const bool let_in = result.seen.opened.size() > 50;
         EXPECT_EQ(let_in, std::string(stage) == "session") << "the cluster counts those it let in";
     }
+}
+
+// Which process is down, a moment after each turn.
+TEST(FleetStory, ProcessesAreRestartedInTheirOrderOrByChanceAndComeBackApart) {
+    const auto down = [](const std::string& how) {
+        const Result result = simulate(
+            parse_scenario("turns.yaml",
+                           "duration: 3m\nfaults: [{kind: rolling_restart, at: 1m, every: 10s, "
+                           "down: 5s, services: a" +
+                               how +
+                               "}]\ndefaults: {targetReady: 5}\n"
+                               "services: [{name: b}, {name: 'a{i}', replicas: 6}]\n")
+                .scenario,
+            1);
+        std::vector<std::uint32_t> turns;
+        for (const Sample& sample : result.samples) {
+            if (sample.at >= minutes{1} && (sample.at - seconds{1}) % seconds{10} == Time{0} &&
+                sample.owned() == 0) {
+                turns.push_back(sample.service);
+            }
+        }
+        return turns;
+    };
+    const std::vector<std::uint32_t> listed = down("");
+    EXPECT_THAT(listed, testing::ElementsAre(1, 2, 3, 4, 5, 6)) << "b is not meant";
+    const std::vector<std::uint32_t> shuffled = down(", order: random");
+    EXPECT_THAT(shuffled, testing::UnorderedElementsAreArray(listed));
+    EXPECT_NE(shuffled, listed);
+
+    const auto back = [](const std::string& stagger) {
+        const Result result =
+            simulate(parse_scenario("apart.yaml",
+                                    "duration: 3m\nlimiter: {kind: none}\ncluster: {connect: 1ms}\n"
+                                    "faults: [{kind: crash, at: 1m, down: 5s, stagger: " +
+                                        stagger +
+                                        "}]\ndefaults: {targetReady: 1}\n"
+                                        "services: [{name: 'a{i}', replicas: 20}]\n")
+                         .scenario,
+                     1);
+        std::vector<Time> opened = result.seen.opened;
+        std::ranges::sort(opened);
+        return opened.back() - opened[20];
+    };
+    EXPECT_EQ(back("0s"), Time{0});
+    EXPECT_THAT(back("30s"), AllOf(Ge(seconds{15}), Le(seconds{30})));
 }
 
 // --- Work ---

@@ -105,6 +105,9 @@ void Fleet::give_back(Pool& pool, pool::ConnectionId id) {
     ++pool.counters.work_completed;
     const bool dead = connection.dead;
     tell(pool, pool::GiveBack{id, dead ? std::optional(pool::Reason::dead) : std::nullopt});
+    if (!pool.service.count_lent) {
+        tell(pool, pool::Resize{wanted(pool)});
+    }
 }
 
 }  // namespace holdfast::sim

@@ -95,7 +95,7 @@ private:
     void judge_recovery(const Assertion& a) {
         for (const Strike& strike : result_.seen.struck) {
             const Time took = recovery_after(totals_, strike.at, a.value);
-            if (took > a.limit) {
+            if (took > a.limit && a.event.value_or(strike.kind) == strike.kind) {
                 violate(
                     a,
                     strike.at,

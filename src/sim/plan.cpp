@@ -30,6 +30,9 @@ struct Facts {
     double longest_life = 0;
     double shortest_useful = 0;  // The first death of a first generation.
     double serial_fill = 0;
+    double lag = 0;            // From the end of a connection to its replacement.
+    double lent = 0;           // Of those whose pools replace what is lent.
+    double keeper_cohort = 0;  // How long a keeper needs for all that a process has.
 };
 
 Facts facts_of(const Scenario& scenario) {
@@ -50,9 +53,18 @@ Facts facts_of(const Scenario& scenario) {
         facts.jitter += jitter * service.target;
         facts.longest_life = std::max(facts.longest_life, life + jitter);
         facts.shortest_useful = std::min(facts.shortest_useful, life - guard);
+        const Workload& work = service.workload;
+        const bool replaces = standard ? !service.count_lent : true;
+        facts.lent += work.enabled && replaces ? std::min(work.in_use_max, work.burst) : 0;
+        facts.lag = std::max(facts.lag, service.lead > Time{0} ? 0 : handshake);
+        facts.keeper_cohort =
+            std::max(facts.keeper_cohort,
+                     service.target / std::max(1.0, static_cast<double>(service.opens_per_tick)) *
+                         seconds_of(service.keeper_tick));
         facts.serial_fill = std::max(facts.serial_fill,
                                      service.target * handshake / std::max(1, service.in_flight));
     }
+    facts.lag = standard ? facts.lag : scan_lag_s;
     facts.residency /= facts.connections;
     facts.jitter /= facts.connections;
     return facts;
@@ -98,11 +110,41 @@ private:
             fill,
             "F = max((N - B) / R, target x handshake / in flight)",
             late ? fmt::format("assertConvergeWithin allows {:g} s", allowed) : "");
+        const double peak = std::min(f.rate, f.connections / std::max({fill, f.jitter, 1e-9}));
         add("first_wave_peak_per_s",
-            std::min(f.rate, f.connections / std::max({fill, f.jitter, 1e-9})),
+            peak,
             "N / max(F, jitter), at most R, if the first lives are not spread");
         add("first_wave_from_s", f.shortest_useful, "life - G after the fill");
+        add("first_wave_plateau_s", std::abs(f.jitter - fill), "|jitter - F|");
+        add("first_wave_dip", peak * f.lag, "peak x lag: half a scan, a handshake, 0 with a lead");
+        if (f.jitter > 0) {
+            add("waves_merge_at_generation",
+                std::max(1.0, std::ceil((f.shortest_useful - fill) / f.jitter)),
+                "the first g with g x jitter + F >= life - G");
+        }
+        older_models(fill);
         return fill;
+    }
+
+    // What only they can be said of beforehand.
+    void older_models(double fill) {
+        const Facts& f = facts_;
+        if (f.lent > 0 && scenario_.profile != Profile::compat_s) {
+            add("waste_opens_per_s",
+                std::min(f.rate, f.lent / seconds_of(scenario_.idle_check)),
+                "up to lent / idle check, at most R: what is lent is replaced");
+        }
+        if (scenario_.profile == Profile::compat_s) {
+            add("cohort_recovery_s", f.keeper_cohort, "target / opens per tick x tick");
+        }
+        const double end = seconds_of(scenario_.duration);
+        const double generations = std::floor((end - fill) / (f.shortest_useful + f.jitter));
+        if (scenario_.profile == Profile::compat_r && generations >= 0 &&
+            end < (generations + 1) * f.shortest_useful) {
+            add("refills",
+                f.connections * (1 + generations),
+                "N x (1 + generations that are over)");
+        }
     }
 
     double replacement() {

@@ -58,11 +58,17 @@ constexpr std::array assertion_words{
 };
 
 template <class Enum, std::size_t N>
+std::string_view word_of(const std::array<Word<Enum>, N>& words, Enum value) noexcept {
+    const auto found = std::ranges::find(words, value, &Word<Enum>::value);
+    return found == words.end() ? "" : found->word;
+}
+
+template <class Enum, std::size_t N>
 void read_word(Fields& fields,
                std::string_view key,
                const std::array<Word<Enum>, N>& words,
                Enum& to) {
-    std::string text;
+    std::string text{fields.has(key) ? "" : word_of(words, to)};
     fields.read(key, text);
     if (!fields.has(key)) {
         return;
@@ -77,12 +83,6 @@ void read_word(Fields& fields,
         fields.refuse(key, fmt::format("choose from {}", fmt::join(known, ", ")));
     }
     to = found->value;
-}
-
-template <class Enum, std::size_t N>
-std::string_view word_of(const std::array<Word<Enum>, N>& words, Enum value) noexcept {
-    const auto found = std::ranges::find(words, value, &Word<Enum>::value);
-    return found == words.end() ? "" : found->word;
 }
 
 // A duration, or {uniform: [5ms, 10ms]}, {median: 80ms, p99: 300ms}, {listed: [...]}.
@@ -216,10 +216,11 @@ void read_slots(Fields& top, const Cluster& cluster, Slots& slots) {
     fields.finish();
 }
 
-Fault read_fault(Fields fields) {
+Fault read_fault(Fields fields, const std::vector<Service>& services) {
     constexpr std::array order{Word{"oldest", Which::oldest},
                                Word{"newest", Which::newest},
                                Word{"random", Which::random}};
+    constexpr std::array turns{Word{"listed", Order::listed}, Word{"random", Order::random}};
     Fault fault;
     fields.require(fields.has("kind"), "kind", "say what befalls the fleet");
     read_word(fields, "kind", fault_words, fault.kind);
@@ -228,6 +229,8 @@ Fault read_fault(Fields fields) {
     fields.read("every", fault.every);
     fields.require(fault.every > Time{0}, "every", "give more than 0");
     fields.read("down", fault.down);
+    fields.read("stagger", fault.stagger);
+    read_word(fields, "order", turns, fault.order);
     fields.read("batch", fault.batch);
     fields.require(fault.batch >= 1, "batch", "give 1 or more");
     fields.read("fraction", fault.fraction);
@@ -236,6 +239,9 @@ Fault read_fault(Fields fields) {
     fields.read("includeLent", fault.include_lent);
     read_word(fields, "which", order, fault.which);
     fields.read("services", fault.services);
+    const bool hits = std::ranges::any_of(
+        services, [&](const Service& one) { return one.name.starts_with(fault.services); });
+    fields.require(hits, "services", "no service has a name that begins so");
     fields.read("value", fault.value);
     fields.read("over", fault.over);
     const bool valued = fault.kind == FaultKind::slow || fault.kind == FaultKind::limit ||
@@ -254,6 +260,11 @@ Assertion read_assertion(Fields fields) {
     fields.require(fields.has("kind"), "kind", "say what is asserted");
     read_word(fields, "kind", assertion_words, assertion.kind);
     fields.read("name", assertion.name);
+    std::string event;
+    fields.read("event", event);  // Any, if it is missing.
+    if (fields.has("event")) {
+        read_word(fields, "event", fault_words, assertion.event.emplace());
+    }
     fields.read("after", assertion.after);
     fields.read("until", assertion.until);
     fields.read("value", assertion.value);
@@ -332,8 +343,9 @@ void read_standard(Fields& top, Scenario& scenario) {
     take_old_assertions(top, scenario);
     scenario.assertions.push_back({.kind = AssertionKind::max_total_connections,
                                    .value = static_cast<double>(scenario.cluster.ceiling)});
-    read_list(
-        top, "faults", [&](Fields one) { scenario.faults.push_back(read_fault(std::move(one))); });
+    read_list(top, "faults", [&](Fields one) {
+        scenario.faults.push_back(read_fault(std::move(one), scenario.services));
+    });
     read_list(top, "assertions", [&](Fields one) {
         scenario.assertions.push_back(read_assertion(std::move(one)));
     });
@@ -361,6 +373,8 @@ void read_standard_service(Fields& fields, Service& service) {
                    "overshoot",
                    fmt::format("give 0 to {}", pool::target_max));
     fields.read("spread", service.spread);
+    fields.read("pollEvery", service.poll_every);
+    fields.read("countLent", service.count_lent);
     fields.read("probeEvery", service.probe_every);
 }
 

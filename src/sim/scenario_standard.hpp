@@ -7,7 +7,7 @@ namespace holdfast::sim {
 
 // cluster, limiter, slots, faults, assertions.
 void read_standard(Fields& top, Scenario& scenario);
-// inFlight, lead, overshoot, spread, probeEvery.
+// inFlight, lead, overshoot, spread, pollEvery, countLent, probeEvery.
 void read_standard_service(Fields& fields, Service& service);
 // How many pools the service has in its process. Requires: at most `most` are left.
 [[nodiscard]] int read_pools(Fields& fields, std::size_t most);

@@ -134,6 +134,40 @@ class Poolsim(binary.CommandTest):
         self.assertIn("at 500ms: ", done.out)
         self.assertIn("worker: starts", done.err)
 
+    def test_one_assertion_counts_if_it_is_named_and_there_is_such_a_one(self):
+        slow = self.write("slow.yaml", SLOW + "assertions: [{kind: noLeak}]\n")
+        self.assertEqual(self.run_it("poolsim", "run", slow).code, REFUSED)
+        done = self.run_it("poolsim", "run", slow, "--assert", "noLeak")
+        self.assertEqual(done.code, DONE, done)
+        done = self.run_it("poolsim", "run", slow, "--assert", "noLaek")
+        self.assertEqual(done.code, USAGE, done)
+        self.assertIn("slow.yaml has no assertion 'noLaek'", done.err)
+
+    def test_recovery_is_told_for_each_fault(self):
+        dropped = self.write(
+            "dropped.yaml",
+            "duration: 3m\nfaults: [{kind: mass_drop, at: 1m}]\n"
+            "services: [{name: a, probeEvery: 1s}]\n",
+        )
+        done = self.run_it("poolsim", "run", dropped)
+        self.assertIn("after mass_drop struck at 1m: full again within", done.out)
+        done = self.run_it("poolsim", "run", dropped, "--json")
+        self.assertEqual(done.json["recoveries"][0]["fault"], "mass_drop")
+        self.assertGreater(done.json["recoveries"][0]["took_ms"], 0)
+        self.assertGreater(done.json["services"][0]["fill_ms"], 0)
+
+    def test_what_looks_at_one_scenario_refuses_two(self):
+        for words in (["plan"], ["sweep", "--sweep", "limiterPerSec=1,2"]):
+            done = self.run_it("poolsim", words[0], "local", "mass-drop", *words[1:])
+            self.assertEqual(done.code, USAGE, done)
+            self.assertIn("name one file", done.err)
+
+    def test_the_older_models_cannot_be_looked_into(self):
+        for words in (["--trace", "history"], ["--explain", "10s"]):
+            done = self.run_it("poolsim", "run", "local", "--profile", "compat", *words)
+            self.assertEqual(done.code, USAGE, done)
+            self.assertIn("--trace and --explain look into the pool that ships", done.err)
+
     def test_schema_lists_the_keys(self):
         done = self.run_it("poolsim", "schema")
         self.assertEqual(done.code, DONE, done)

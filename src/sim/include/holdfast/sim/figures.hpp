@@ -20,6 +20,16 @@ struct Figure {
 // Always the same names in the same order for one profile.
 [[nodiscard]] std::vector<Figure> figures_of(const Scenario& scenario, const Result& result);
 
+// How long after a fault, or after its end, the fleet had its whole target again, by the samples;
+// max(): never.
+struct Recovery {
+    Strike strike;
+    Time took{};
+};
+
+// Of each fault, in order of time.
+[[nodiscard]] std::vector<Recovery> recoveries_of(const Result& result);
+
 // One figure over many runs.
 struct Spread {
     std::string name;

@@ -88,7 +88,9 @@ struct Service {
     Time lead{};         // Replacements are opened so long before the old ones must go,
     int overshoot = 0;   // so many at a time. Without a lead: first closed, then replaced.
     bool spread = true;  // The lives of the first generation are spread, not only jittered.
-    Time probe_every{};  // Looks at every idle connection so often; 0: only when it is lent.
+    Time poll_every{};   // A full pool looks so often whether it still is; 0: it notices at once.
+    bool count_lent = true;  // Else what is lent is replaced, as the older models do.
+    Time probe_every{};      // Looks at every idle connection so often; 0: only when it is lent.
 
     // Of the older model with a keeper.
     int open_max = 0;
@@ -117,6 +119,7 @@ enum class FaultKind {
 [[nodiscard]] std::string_view to_string(FaultKind kind) noexcept;
 
 enum class Which { oldest, newest, random };
+enum class Order { listed, random };
 
 struct Fault {
     FaultKind kind = FaultKind::cold_start;
@@ -124,7 +127,9 @@ struct Fault {
     Time lasts = std::chrono::minutes{1};   // Of those that end by themselves.
     Time every = std::chrono::seconds{60};  // Of a rolling restart,
     Time down{};                            // also of a crash,
+    Time stagger{};                         // and up to so much longer, by chance;
     int batch = 1;
+    Order order = Order::listed;
     double fraction = 0.3;
     bool include_lent = true;
     Time over{};  // How long a change of scale takes.
@@ -221,7 +226,8 @@ enum class AssertionKind {
 
 struct Assertion {
     AssertionKind kind{};
-    std::string name{};  // Empty: that of its kind.
+    std::string name{};                // Empty: that of its kind.
+    std::optional<FaultKind> event{};  // Of a recovery: only after such a fault.
     Time after{};
     Time until = Time::max();
     double value = 0;
