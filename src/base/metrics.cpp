@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -171,6 +172,16 @@ struct Metrics::State {
     mutable std::mutex mutex;  // Guards the maps; the series themselves are atomic.
     std::map<std::string, Family, std::less<>> families;
 
+    std::mutex refresh_mutex;  // Held while they run: one that has ended is not called any more.
+    std::list<std::function<void()>> refreshers;
+
+    void refresh() {
+        const std::lock_guard lock(refresh_mutex);
+        for (const auto& refresher : refreshers) {
+            refresher();
+        }
+    }
+
     Series& series(std::string_view name, Family wanted, Labels labels) {
         SortedLabels by_name = sorted(labels);
         const std::string key(name);
@@ -248,7 +259,18 @@ Histogram Metrics::histogram(std::string_view name,
     return Histogram(state_->series(name, std::move(wanted), labels).histogram.get());
 }
 
+Refresher Metrics::refresh_with(std::function<void()> refresh) {
+    State& state = *state_;
+    const std::lock_guard lock(state.refresh_mutex);
+    const auto entry = state.refreshers.insert(state.refreshers.end(), std::move(refresh));
+    return Refresher(std::shared_ptr<void>(&*entry, [&state, entry](void*) {
+        const std::lock_guard lock_to_end(state.refresh_mutex);
+        state.refreshers.erase(entry);
+    }));
+}
+
 std::string Metrics::expose() const {
+    state_->refresh();
     std::vector<prometheus::MetricFamily> page;
     {
         const std::lock_guard lock(state_->mutex);
@@ -269,6 +291,7 @@ std::string Metrics::expose() const {
 }
 
 double Metrics::value(std::string_view name, Labels labels) const {
+    state_->refresh();
     const SortedLabels by_name = sorted(labels);
     const std::lock_guard lock(state_->mutex);
     const auto family = state_->families.find(name);

@@ -161,5 +161,20 @@ TEST(Metrics, WhatIsNoNumberDoesNotPoisonASum) {
     EXPECT_THAT(metrics.expose(), HasSubstr("h_count 1\n"));
 }
 
+// For what changes too often to be told each time.
+TEST(Metrics, ARefresherIsCalledBeforeAnybodyReads) {
+    Metrics metrics;
+    const Gauge gauge = metrics.gauge("g", "");
+    int now = 1;
+    Refresher refresher = metrics.refresh_with([&] { gauge.set(now); });
+    EXPECT_EQ(metrics.value("g"), 1);
+    now = 2;
+    EXPECT_THAT(metrics.expose(), HasSubstr("g 2\n"));
+
+    refresher = {};
+    now = 3;
+    EXPECT_EQ(metrics.value("g"), 2) << "it has ended with its handle";
+}
+
 }  // namespace
 }  // namespace holdfast

@@ -1,3 +1,5 @@
+#include <atomic>
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
@@ -42,6 +44,25 @@ TEST(Metrics, ThreadsLoseNoCount) {
     const int per_thread_sum = each - 1;  // 0 + 1 + 2 + 0 + 1 + 2 + ... + 0
     EXPECT_THAT(metrics.expose(),
                 testing::HasSubstr("h_sum " + std::to_string(threads * per_thread_sum)));
+}
+
+// Else it would touch what its owner is just taking down.
+TEST(Metrics, TheEndOfARefresherWaitsForACallUnderWay) {
+    Metrics metrics;
+    std::promise<void> called;
+    std::atomic<bool> ending = false;
+    std::atomic<bool> over = false;
+    Refresher refresher = metrics.refresh_with([&] {
+        called.set_value();
+        ending.wait(false);
+        over = true;
+    });
+    const std::jthread reader([&] { static_cast<void>(metrics.expose()); });
+    called.get_future().wait();
+    ending = true;
+    ending.notify_all();
+    refresher = {};
+    EXPECT_TRUE(over);
 }
 
 }  // namespace

@@ -24,16 +24,6 @@ nanoseconds part_of(nanoseconds whole, double part) noexcept {
 
 }  // namespace
 
-struct Machine::Younger {
-    const std::vector<Slot>& slots;
-
-    bool operator()(std::uint32_t a, std::uint32_t b) const noexcept {
-        const Slot& left = slots[a];
-        const Slot& right = slots[b];
-        return left.opened != right.opened ? left.opened > right.opened : left.birth > right.birth;
-    }
-};
-
 bool Machine::is_open(const Slot& slot) noexcept {
     return slot.state == State::ready || slot.state == State::looked_at ||
            slot.state == State::in_use;
@@ -70,6 +60,14 @@ void Machine::step(Steady now, const Event& event, Actions& out) {
     retire_replaced(out);
     refill(now, out);
     check_beliefs();
+    calm_ = calm();
+}
+
+// Whether lending one, or keeping one that comes back, calls for nothing else: nobody waits, and
+// nothing is to be opened, replaced or given up.
+bool Machine::calm() const noexcept {
+    return !stopped_ && waiting() == 0 && ageing_ == 0 && shed_left_ == 0 && live() >= kept() &&
+           live() <= config_.target;
 }
 
 // --- Events ---
@@ -79,7 +77,8 @@ void Machine::on(Steady now, const Borrow& borrow, Actions& out) {
         return refuse(borrow.waiter, Refusal::shutdown, out);
     }
     if (const auto slot = take_oldest(now, out)) {
-        return lend(now, borrow.waiter, *slot, out);
+        out.push_back(lend(now, borrow.waiter, *slot));
+        return;
     }
     if (borrow.deadline <= now) {
         return refuse(borrow.waiter, Refusal::timeout, out);
@@ -183,18 +182,17 @@ void Machine::on(Steady /*now*/, const Shed& shed, Actions& out) {
 
 void Machine::on(Steady now, const Look& look, Actions& out) {
     int left = look.most;
-    std::erase_if(ready_, [&](std::uint32_t slot) {
+    erase_ready([&](std::uint32_t slot) {
         if (left == 0 || slots_[slot].seen >= look.before) {
             return false;
         }
         --left;
-        move(slot, State::looked_at);
+        move(slots_[slot], State::looked_at);
         out.push_back(Lend{.waiter = look.looker,
                            .connection = id_of(slot),
                            .idle = now - slots_[slot].ready_since});
         return true;
     });
-    std::make_heap(ready_.begin(), ready_.end(), Younger{slots_});
 }
 
 void Machine::on(Steady /*now*/, const Stop& /*stop*/, Actions& out) {
@@ -221,18 +219,8 @@ std::uint32_t Machine::checked_loan(ConnectionId connection) const {
     return checked(connection, looked_at ? State::looked_at : State::in_use);
 }
 
-ConnectionId Machine::id_of(std::uint32_t slot) const noexcept {
-    return {.slot = slot, .birth = slots_[slot].birth};
-}
-
-void Machine::move(std::uint32_t slot, State to) noexcept {
-    --count_[index(slots_[slot].state)];
-    ++count_[index(to)];
-    slots_[slot].state = to;
-}
-
 void Machine::release(std::uint32_t slot) {
-    move(slot, State::closed);
+    move(slots_[slot], State::closed);
     free_.push_back(slot);
 }
 
@@ -252,32 +240,43 @@ void Machine::offer(Steady now, std::uint32_t slot, Actions& out) {
         return retire(slot, Reason::surplus, out);
     }
     if (const auto waiter = next_waiter(now, out)) {
-        return lend(now, *waiter, slot, out);
+        out.push_back(lend(now, *waiter, slot));
+        return;
     }
-
-    move(slot, State::ready);
-    ready_.push_back(slot);
-    std::push_heap(ready_.begin(), ready_.end(), Younger{slots_});
-    wake_for(slots_[slot]);
+    keep(slot);
+    wake_by(overdue_from(slots_[slot], slots_[slot].ready_since));
 }
 
-void Machine::lend(Steady now, WaiterId waiter, std::uint32_t slot, Actions& out) {
-    move(slot, State::in_use);
-    out.push_back(
-        Lend{.waiter = waiter, .connection = id_of(slot), .idle = now - slots_[slot].ready_since});
+// Mostly its place is near the end; where many come home together it can be anywhere. Requires: the
+// last one is older.
+void Machine::insert_ready(std::uint32_t number) {
+    constexpr std::size_t near_max = 8;
+    const auto younger_than = [this](std::uint32_t a, std::uint32_t b) {
+        return younger(slots_[a], slots_[b]);
+    };
+    const auto far_end =
+        ready_.end() - static_cast<std::ptrdiff_t>(std::min(near_max, ready_.size()));
+    auto place = ready_.end() - 1;
+    while (place != far_end && !younger_than(*(place - 1), number)) {
+        --place;
+    }
+    if (place == far_end) {
+        place = std::upper_bound(ready_.begin(), far_end, number, younger_than);
+    }
+    ready_.insert(place, number);
 }
 
 void Machine::retire(std::uint32_t slot, Reason reason, Actions& out) {
     ageing_ -= std::exchange(slots_[slot].ageing, false) ? 1 : 0;
-    move(slot, State::retiring);
+    move(slots_[slot], State::retiring);
     out.push_back(Close{.connection = id_of(slot), .reason = reason});
 }
 
-std::uint32_t Machine::pop_oldest() {
-    std::pop_heap(ready_.begin(), ready_.end(), Younger{slots_});
-    const auto slot = ready_.back();
-    ready_.pop_back();
-    return slot;
+// Asks about each, the oldest first.
+template <class Leaves>
+void Machine::erase_ready(Leaves leaves) {
+    const auto last = std::remove_if(ready_.rbegin(), ready_.rend(), leaves);
+    ready_.erase(ready_.begin(), last.base());
 }
 
 std::optional<std::uint32_t> Machine::take_oldest(Steady now, Actions& out) {
@@ -292,15 +291,14 @@ std::optional<std::uint32_t> Machine::take_oldest(Steady now, Actions& out) {
 }
 
 void Machine::retire_overdue(Steady now, Actions& out) {
-    std::erase_if(ready_, [&](std::uint32_t slot) {
+    erase_ready([&](std::uint32_t slot) {
         const bool expired = now >= slots_[slot].unusable_from;
-        if (!expired && now < idle_until(slots_[slot])) {
+        if (now < overdue_from(slots_[slot], slots_[slot].ready_since)) {
             return false;
         }
         retire(slot, expired ? Reason::expired : Reason::idle, out);
         return true;
     });
-    std::make_heap(ready_.begin(), ready_.end(), Younger{slots_});
 }
 
 void Machine::note_ageing(Steady now) noexcept {
@@ -320,16 +318,13 @@ void Machine::retire_replaced(Actions& out) {
     if (ageing_ == 0) {
         return;
     }
-    const auto retired = std::erase_if(ready_, [&](std::uint32_t slot) {
+    erase_ready([&](std::uint32_t slot) {
         if (!slots_[slot].ageing || live() - count(State::opening) <= wanted()) {
             return false;
         }
         retire(slot, Reason::expired, out);
         return true;
     });
-    if (retired > 0) {
-        std::make_heap(ready_.begin(), ready_.end(), Younger{slots_});
-    }
 }
 
 // --- Waiters ---
@@ -413,7 +408,7 @@ void Machine::refill(Steady now, Actions& out) {
         }
         const auto slot = free_.back();
         free_.pop_back();
-        move(slot, State::opening);
+        move(slots_[slot], State::opening);
         slots_[slot].birth = ++births_;
         out.push_back(Open{.connection = id_of(slot)});
     }
@@ -456,7 +451,7 @@ void Machine::note_success(std::uint64_t birth) noexcept {
 void Machine::plan_wake() noexcept {
     wake_ = Steady::max();
     for (const auto slot : ready_) {
-        wake_for(slots_[slot]);
+        wake_by(overdue_from(slots_[slot], slots_[slot].ready_since));
     }
     if (config_.lead > nanoseconds{0}) {
         for (const Slot& slot : slots_) {
@@ -474,15 +469,6 @@ void Machine::plan_wake() noexcept {
 
 void Machine::wake_by(Steady when) noexcept {
     wake_ = std::min(wake_, when);
-}
-
-void Machine::wake_for(const Slot& slot) noexcept {
-    wake_by(std::min(slot.unusable_from, idle_until(slot)));
-}
-
-Steady Machine::idle_until(const Slot& slot) const noexcept {
-    const bool spare = live() - ageing_ > std::min(config_.min_ready, config_.target);
-    return spare ? slot.ready_since + config_.idle_max : Steady::max();
 }
 
 Steady Machine::ageing_from(const Slot& slot) const noexcept {
@@ -526,15 +512,6 @@ void Machine::note_loss(Steady now) noexcept {
 }
 
 // --- Counts ---
-
-int Machine::count(State state) const noexcept {
-    return count_[index(state)];
-}
-
-int Machine::live() const noexcept {
-    return count(State::opening) + count(State::ready) + count(State::looked_at) +
-           count(State::in_use);
-}
 
 int Machine::total() const noexcept {
     return live() + count(State::retiring);

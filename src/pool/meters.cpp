@@ -91,25 +91,18 @@ Meters::Meters(Metrics* metrics, const MeterNames& names, const std::string& poo
         names.age_seconds, "How old a connection was when it was closed", age_bounds());
 }
 
-void Meters::publish(const Counts& counts) {
-    const auto update = [](int value, int& published, const Gauge& gauge, const Gauge& twin) {
-        if (value == published) {
-            return;
-        }
-        published = value;
-        gauge.set(value);
-        twin.set(value);
-    };
-    update(counts.opening, published_.opening, opening, inflight);
-    update(counts.ready, published_.ready, ready, idle);
-    update(counts.in_use, published_.in_use, in_use, {});
-    update(counts.retiring, published_.retiring, retiring, {});
-    update(counts.waiting, published_.waiting, waiting, {});
-    update(counts.target, published_.target, target, {});
-    if (const int both = counts.ready + counts.in_use; both != open_) {
-        open_ = both;
-        open.set(both);
-    }
+void Meters::publish(const Counts& counts, std::uint64_t lent_so_far) {
+    opening.set(counts.opening);
+    inflight.set(counts.opening);
+    ready.set(counts.ready);
+    idle.set(counts.ready);
+    in_use.set(counts.in_use);
+    open.set(counts.ready + counts.in_use);
+    retiring.set(counts.retiring);
+    waiting.set(counts.waiting);
+    target.set(counts.target);
+    lent.add(static_cast<double>(lent_so_far - lent_published_));
+    lent_published_ = lent_so_far;
 }
 
 }  // namespace holdfast::pool

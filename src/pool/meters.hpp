@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string>
 
 #include <holdfast/base/metrics.hpp>
@@ -13,7 +14,8 @@ namespace holdfast::pool {
 // Count nothing if there is no registry.
 struct Meters {
     Meters(Metrics* metrics, const MeterNames& names, const std::string& pool);
-    void publish(const Counts& counts);  // Sets the gauges that have changed.
+    // What changes with every borrow; told when somebody reads, not each time.
+    void publish(const Counts& counts, std::uint64_t lent_so_far);
 
     Gauge opening, ready, in_use, retiring, waiting, target;
     Gauge wanted, open, idle, inflight;
@@ -24,8 +26,7 @@ struct Meters {
     Histogram wait_seconds, open_seconds, age_seconds;
 
 private:
-    Counts published_;
-    int open_ = 0;
+    std::uint64_t lent_published_ = 0;
 };
 
 }  // namespace holdfast::pool

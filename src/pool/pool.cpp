@@ -6,35 +6,22 @@
 
 namespace holdfast::pool {
 
-Loan::Loan(std::shared_ptr<Shell> shell, ConnectionId id, Connection& connection) noexcept
-    : shell_(std::move(shell)), id_(id), connection_(&connection) {}
-
-Loan::Loan(Loan&& other) noexcept
-    : shell_(std::move(other.shell_)),
-      id_(other.id_),
-      connection_(std::exchange(other.connection_, nullptr)),
-      bad_(other.bad_) {}
-
 Loan& Loan::operator=(Loan&& other) noexcept {
     if (this == &other) {
         return *this;
     }
-    give_back();
-    shell_ = std::move(other.shell_);
+    if (shell_ != nullptr) {
+        give_back();
+    }
+    shell_ = std::exchange(other.shell_, nullptr);
     id_ = other.id_;
     connection_ = std::exchange(other.connection_, nullptr);
     bad_ = other.bad_;
     return *this;
 }
 
-Loan::~Loan() {
-    give_back();
-}
-
 void Loan::give_back() noexcept {
-    if (const auto shell = std::exchange(shell_, nullptr)) {
-        shell->give_back(id_, bad_);
-    }
+    std::exchange(shell_, nullptr)->give_back(id_, bad_);
 }
 
 Pool::Pool(const Config& config,
@@ -48,20 +35,15 @@ Pool::Pool(const Config& config,
           std::make_shared<Shell>(config, opener, clock, metrics, logger, std::move(name), seed)) {}
 
 Pool::~Pool() {
-    shell_->abandon();
+    shell_->abandon(shell_);
 }
 
 Loan Pool::acquire(Deadline deadline, const std::stop_token& stop, Lane lane) {
-    const auto lent = shell_->acquire(deadline, stop, lane);
-    return Loan(shell_, lent.id, *lent.connection);
+    return shell_->acquire(deadline, stop, lane);
 }
 
 std::optional<Loan> Pool::try_acquire() {
-    const auto lent = shell_->try_acquire();
-    if (!lent) {
-        return std::nullopt;
-    }
-    return Loan(shell_, lent->id, *lent->connection);
+    return shell_->try_acquire();
 }
 
 bool Pool::wait_ready(int n, Deadline deadline, const std::stop_token& stop) {

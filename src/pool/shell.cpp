@@ -1,9 +1,9 @@
 #include "shell.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
+#include "turn.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/assert.hpp>
@@ -14,7 +14,6 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr std::chrono::seconds log_every{1};  // Of one class of failure.
-constexpr WaiterId looker{0};                 // No waiter has this address.
 
 template <class Enum>
 constexpr std::size_t index(Enum value) noexcept {
@@ -63,139 +62,6 @@ OpenError caught() {
 
 }  // namespace
 
-// Somebody who borrows; lives on their stack. Read and written under the pool's mutex.
-struct Shell::Waiter {
-    std::stop_source wake{std::nostopstate};  // Made only when it must wait,
-    std::optional<Steady> began;              // and that was when.
-    std::optional<Lend> lent;
-    Connection* connection = nullptr;  // What was lent.
-    std::optional<Refuse> refused;
-    Counts counts;                    // When it was refused.
-    std::optional<OpenError> failed;  // The opening that had failed before that.
-
-    [[nodiscard]] bool answered() const noexcept { return lent || refused; }
-
-    // The machine forgets a waiter before its stack frame ends, so the address can be the name.
-    [[nodiscard]] WaiterId id() const noexcept { return std::bit_cast<WaiterId>(this); }
-    [[nodiscard]] static Waiter& of(WaiterId id) noexcept { return *std::bit_cast<Waiter*>(id); }
-};
-
-// Somebody who waits for the pool to come into a certain state.
-struct Shell::Watcher {
-    std::function<bool()> done;
-    std::stop_source wake;
-    bool met = false;
-};
-
-// One critical section: steps of the machine and what they bring about. Whoever has to wake up is
-// woken when the lock is free again.
-class Shell::Turn {
-public:
-    explicit Turn(Shell& shell) : shell_(shell), lock_(shell.mutex_) {}
-    ~Turn() {
-        lock_.unlock();
-        for (const std::stop_source& sleeper : wake_) {
-            sleeper.request_stop();
-        }
-    }
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
-
-    void step(const Event& event) {
-        now_ = shell_.clock_.steady_now();
-        Actions& actions = shell_.actions_;
-        shell_.machine_.step(now_, event, actions);
-        for (std::size_t i = 0; i < actions.size(); ++i) {  // Applying one can add more.
-            const Action action = actions[i];
-            std::visit([&](const auto& what) { apply(what); }, action);
-        }
-        actions.clear();
-        follow_up();
-    }
-
-    [[nodiscard]] Steady now() const noexcept { return now_; }  // Of the latest step.
-
-private:
-    void apply(const Open& open) {
-        if (shell_.openers_.push(open.connection)) {
-            return;
-        }
-        shell_.last_open_error_.emplace(
-            FailureClass::other,
-            Code::unavailable,
-            "no thread can be started to open a connection; raise the process's limit");
-        const OpenFailed failed{.connection = open.connection, .failure = FailureClass::other};
-        shell_.machine_.step(now_, failed, shell_.actions_);
-    }
-
-    void apply(const Close& close) {
-        ++shell_.stats_.closed[index(close.reason)];
-        shell_.meters_.closed[index(close.reason)].add();
-        Held& held = shell_.held_[close.connection.slot];
-        held.reason = close.reason;
-        if (shell_.closers_.push(close.connection)) {
-            return;
-        }
-        unclosed_.push_back(std::move(held.connection));  // No thread: this one closes it.
-        shell_.machine_.step(now_, Closed{close.connection}, shell_.actions_);
-    }
-
-    void apply(const Lend& lend) {
-        if (lend.waiter == looker) {
-            shell_.looked_at_.push_back(
-                {.id = lend.connection,
-                 .connection = shell_.held_[lend.connection.slot].connection.get()});
-            return;
-        }
-        ++shell_.stats_.lent;
-        shell_.meters_.lent.add();
-        Waiter& waiter = Waiter::of(lend.waiter);
-        waiter.lent = lend;
-        waiter.connection = shell_.held_[lend.connection.slot].connection.get();
-        wake(waiter);
-    }
-
-    void apply(const Refuse& refuse) {
-        if (refuse.why == Refusal::timeout) {
-            ++shell_.stats_.timed_out;
-        }
-        Waiter& waiter = Waiter::of(refuse.waiter);
-        waiter.refused = refuse;
-        waiter.counts = shell_.machine_.counts();
-        if (refuse.last_failure) {
-            waiter.failed = shell_.last_open_error_;
-        }
-        wake(waiter);
-    }
-
-    void wake(const Waiter& waiter) {
-        if (waiter.wake.stop_possible()) {
-            wake_.push_back(waiter.wake);
-        }
-    }
-
-    void follow_up() {
-        shell_.meters_.publish(shell_.machine_.counts());
-        if (shell_.machine_.next_wake() < shell_.keeper_until_) {
-            shell_.keeper_until_ = shell_.machine_.next_wake();
-            wake_.push_back(shell_.keeper_wake_);
-        }
-        for (Watcher* watcher : shell_.watchers_) {
-            if (watcher->met || !watcher->done()) {
-                continue;
-            }
-            watcher->met = true;
-            wake_.push_back(watcher->wake);
-        }
-    }
-
-    Shell& shell_;
-    std::unique_lock<std::mutex> lock_;
-    Steady now_{};
-    std::vector<std::stop_source> wake_;
-    std::vector<std::unique_ptr<Connection>> unclosed_;
-};
-
 Shell::Shell(const Config& config,
              Opener& opener,
              const Clock& clock,
@@ -206,6 +72,7 @@ Shell::Shell(const Config& config,
     : config_(config),
       opener_(opener),
       clock_(clock),
+      clock_lasts_(&clock == &system_clock()),
       logger_(logger),
       name_(std::move(name)),
       machine_(config, seed),
@@ -217,12 +84,54 @@ Shell::Shell(const Config& config,
       keeper_([this](const std::stop_token& stop) { keep(stop); }) {
     meters_.wanted.set(std::min(config.min_ready, config.target));
     note_created();
+    if (metrics != nullptr) {
+        refresher_ = metrics->refresh_with([this] { publish(); });
+    }
 }
 
 // --- Borrowing ---
 
-Shell::Lent Shell::acquire(Deadline deadline, const std::stop_token& stop, Lane lane) {
-    Waiter waiter;
+// What happens nearly always: one is ready, and lending it concerns nobody else.
+inline std::optional<Shell::Lent> Shell::lend_at_once() {
+    const Steady early = early_now();
+    const std::lock_guard lock(mutex_);
+    if (!watchers_.empty()) {
+        return std::nullopt;
+    }
+    const auto lend = machine_.lend_at_once(now(early), nobody);
+    if (!lend) {
+        return std::nullopt;
+    }
+    ++lent_;
+    return lent(*lend);
+}
+
+inline bool Shell::take_back_at_once(const ConnectionId& id) {
+    const Steady early = early_now();
+    const std::lock_guard lock(mutex_);
+    return !abandoned_ && watchers_.empty() && machine_.take_back_at_once(now(early), id);
+}
+
+inline bool Shell::works(const Lent& lent) const {
+    return lent.idle < config_.check_after || lent.connection->usable();
+}
+
+Loan Shell::acquire(Deadline deadline, const std::stop_token& stop, Lane lane) {
+    std::optional<Lent> ready;
+    if (!stop.stop_requested()) {
+        ready = lend_at_once();
+    }
+    if (ready && works(*ready)) {
+        return {*this, ready->id, *ready->connection};
+    }
+    return acquire_in_turn(ready, deadline, stop, lane);
+}
+
+Loan Shell::acquire_in_turn(std::optional<Lent> dead,
+                            Deadline deadline,
+                            const std::stop_token& stop,
+                            Lane lane) {
+    Waiter waiter{.lent = dead};
     const Borrow what{.waiter = waiter.id(), .deadline = deadline.when(), .lane = lane};
     const auto lent = borrow(waiter, what, stop);
     if (waiter.began) {
@@ -231,22 +140,27 @@ Shell::Lent Shell::acquire(Deadline deadline, const std::stop_token& stop, Lane 
     if (!lent) {
         throw refusal(waiter);
     }
-    return *lent;
+    return {*this, lent->id, *lent->connection};
 }
 
-std::optional<Shell::Lent> Shell::try_acquire() {
-    Waiter waiter;
-    return borrow(waiter, Borrow{.waiter = waiter.id(), .deadline = Steady::min()}, {});
+std::optional<Loan> Shell::try_acquire() {
+    auto lent = lend_at_once();
+    if (!lent || !works(*lent)) {
+        Waiter waiter{.lent = lent};
+        lent = borrow(waiter, Borrow{.waiter = waiter.id(), .deadline = Steady::min()}, {});
+    }
+    return lent ? std::optional(Loan{*this, lent->id, *lent->connection}) : std::nullopt;
 }
 
-// Empty if the waiter was refused, or neither lent nor refused because the token fired.
+// What the waiter was lent already is dead. Empty if it was refused, or neither lent nor refused
+// because the token fired.
 std::optional<Shell::Lent> Shell::borrow(Waiter& waiter, Borrow what, const std::stop_token& stop) {
     while (!stop.stop_requested()) {
         bool wait = false;
         {
             Turn turn(*this);
-            if (waiter.lent) {  // It is dead. Others behind us must not get ahead by that.
-                turn.step(GiveBack{.connection = waiter.lent->connection, .bad = Reason::dead});
+            if (waiter.lent) {  // Others behind us must not get ahead by that.
+                turn.step(GiveBack{.connection = waiter.lent->id, .bad = Reason::dead});
                 waiter.lent.reset();
                 what.first = true;
             }
@@ -267,12 +181,12 @@ std::optional<Shell::Lent> Shell::borrow(Waiter& waiter, Borrow what, const std:
         if (!waiter.lent) {
             return std::nullopt;
         }
-        if (waiter.lent->idle < config_.check_after || waiter.connection->usable()) {
-            return Lent{.id = waiter.lent->connection, .connection = waiter.connection};
+        if (works(*waiter.lent)) {
+            return waiter.lent;
         }
     }
     if (waiter.lent) {
-        give_back(waiter.lent->connection, Reason::dead);
+        give_back(waiter.lent->id, Reason::dead);
     }
     return std::nullopt;
 }
@@ -346,13 +260,20 @@ Error Shell::refusal(const Waiter& waiter) const {
                                why));
 }
 
-void Shell::give_back(ConnectionId id, std::optional<Reason> bad) {
-    std::unique_ptr<Connection> last;  // Closed after the lock is free.
+void Shell::give_back(const ConnectionId& id, const std::optional<Reason>& bad) {
+    if (!bad && take_back_at_once(id)) {
+        return;
+    }
+    std::shared_ptr<Shell> last_owner;
+    std::unique_ptr<Connection> last;  // Both end after the lock is free.
     Turn turn(*this);
-    if (abandoned_) {
-        last = std::move(held_[id.slot].connection);
-    } else {
+    if (!abandoned_) {
         turn.step(GiveBack{.connection = id, .bad = bad});
+        return;
+    }
+    last = std::move(held_[id.slot].connection);
+    if (--abandoned_loans_ == 0) {
+        last_owner = std::move(self_);
     }
 }
 
@@ -507,6 +428,7 @@ Stats Shell::stats() const {
     const std::lock_guard lock(mutex_);
     Stats stats = stats_;
     stats.now = machine_.counts();
+    stats.lent = lent_;
     if (const auto oldest = machine_.oldest()) {
         stats.oldest_age = clock_.steady_now() - *oldest;
     }
@@ -549,7 +471,7 @@ void Shell::stop(Deadline deadline) {
     }
 }
 
-void Shell::abandon() {
+void Shell::abandon(const std::shared_ptr<Shell>& self) {
     stop(Deadline::at(clock_.steady_now()));
     keeper_.request_stop();
     keeper_.join();
@@ -557,8 +479,19 @@ void Shell::abandon() {
     {
         const std::lock_guard lock(mutex_);
         abandoned_ = true;
+        abandoned_loans_ = machine_.counts().in_use;
+        if (abandoned_loans_ > 0) {
+            self_ = self;
+        }
     }
     closers_.join();
+    publish();  // For the last time.
+    refresher_ = {};
+}
+
+void Shell::publish() {
+    const std::lock_guard lock(mutex_);
+    meters_.publish(machine_.counts(), lent_);
 }
 
 void Shell::sleep(Deadline deadline, const std::stop_token& stop, std::stop_source wake) const {

@@ -34,13 +34,11 @@ public:
           std::string name,
           std::uint64_t seed);
 
-    struct Lent {
-        ConnectionId id;
-        Connection* connection = nullptr;
-    };
-    [[nodiscard]] Lent acquire(Deadline deadline, const std::stop_token& stop, Lane lane);
-    [[nodiscard]] std::optional<Lent> try_acquire();
-    void give_back(ConnectionId id, std::optional<Reason> bad);
+    [[nodiscard]] Loan acquire(Deadline deadline, const std::stop_token& stop, Lane lane);
+    [[nodiscard]] std::optional<Loan> try_acquire();
+    // By reference: the parts of a loan are written one by one, and to copy them whole right after
+    // that stalls the processor for longer than the mutex takes.
+    void give_back(const ConnectionId& id, const std::optional<Reason>& bad);
 
     [[nodiscard]] bool wait_ready(int n, Deadline deadline, const std::stop_token& stop);
     [[nodiscard]] WarmUp warm_up(const std::stop_token& stop);
@@ -50,13 +48,19 @@ public:
     void stop(Deadline deadline);
 
     // The pool goes away: ends all threads. What is still lent is closed where its loan ends, and
-    // nothing the pool refers to is touched any more.
-    void abandon();
+    // nothing the pool refers to is touched any more. `self` is us; while there are loans, we live.
+    void abandon(const std::shared_ptr<Shell>& self);
 
 private:
     class Turn;
     struct Waiter;
     struct Watcher;
+
+    struct Lent {
+        ConnectionId id;
+        Connection* connection = nullptr;
+        std::chrono::nanoseconds idle{};  // For so long nobody had used it.
+    };
 
     struct Held {
         std::unique_ptr<Connection> connection;
@@ -64,10 +68,21 @@ private:
         Reason reason = Reason::bad;  // Why it is being closed.
     };
 
+    [[nodiscard]] std::optional<Lent> lend_at_once();
+    [[nodiscard]] bool take_back_at_once(const ConnectionId& id);
+    [[nodiscard]] bool works(const Lent& lent) const;
+    [[nodiscard]] Steady early_now() const;
+    [[nodiscard]] Steady now(Steady read);
+
+    [[nodiscard]] Loan acquire_in_turn(std::optional<Lent> dead,
+                                       Deadline deadline,
+                                       const std::stop_token& stop,
+                                       Lane lane);
     [[nodiscard]] std::optional<Lent> borrow(Waiter& waiter,
                                              Borrow what,
                                              const std::stop_token& stop);
     void wait_in_line(Waiter& waiter, Deadline deadline, const std::stop_token& stop);
+    [[nodiscard]] Lent lent(const Lend& lend) const;
     void note_wait(std::chrono::nanoseconds time);
     [[nodiscard]] Error refusal(const Waiter& waiter) const;
 
@@ -80,6 +95,8 @@ private:
     void note_oldest(Steady now);
     void note_shortage(Steady now);
 
+    void publish();
+
     void sleep(Deadline deadline, const std::stop_token& stop, std::stop_source wake) const;
     [[nodiscard]] bool wait_for(std::function<bool()> done,
                                 Deadline deadline,
@@ -88,10 +105,14 @@ private:
     const Config config_;
     Opener& opener_;
     const Clock& clock_;
+    const bool clock_lasts_;  // Longer than any loan.
     Logger& logger_;
     const std::string name_;
 
-    mutable std::mutex mutex_;  // Guards all below, up to the threads.
+    // Guards all below, up to the threads. What every borrow writes stands close to it.
+    mutable std::mutex mutex_;
+    Steady latest_ = Steady::min();  // The time, as last told to the machine.
+    std::uint64_t lent_ = 0;         // For the stats.
     Machine machine_;
     Meters meters_;
     Actions actions_;
@@ -104,7 +125,10 @@ private:
     Steady keeper_until_ = Steady::max();
     std::vector<Lent> looked_at_;  // Of the latest look.
     bool abandoned_ = false;
+    int abandoned_loans_ = 0;      // Those that are still out,
+    std::shared_ptr<Shell> self_;  // and what keeps us until the last comes home.
 
+    Refresher refresher_;  // Publishes when the metrics are read; until the pool goes away.
     Workers openers_;
     Workers closers_;
     Steady warned_{};        // Of overage. The keeper's.

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -50,6 +51,16 @@ private:
 
 using Labels = std::initializer_list<std::pair<std::string_view, std::string_view>>;
 
+// Keeps what was given to Metrics::refresh_with in force while it, or a copy of it, lives.
+class Refresher {
+public:
+    Refresher() = default;
+    explicit Refresher(std::shared_ptr<void> entry) noexcept : entry_(std::move(entry)) {}
+
+private:
+    std::shared_ptr<void> entry_;
+};
+
 // Safe to share between threads. Asking again for the same name and labels gives the same series.
 class Metrics {
 public:
@@ -68,6 +79,12 @@ public:
                                       std::string_view help,
                                       const std::vector<double>& bounds,
                                       Labels labels = {});
+
+    // For series that change too often to be told every time: `refresh` brings them up to date
+    // whenever somebody is about to read, on the reader's thread, until the handle goes; which
+    // waits for a call under way. Requires: the handle goes before the registry; `refresh` does not
+    // throw, and uses handles of series but nothing else of the registry.
+    [[nodiscard]] Refresher refresh_with(std::function<void()> refresh);
 
     // The Prometheus text format, version 0.0.4.
     [[nodiscard]] std::string expose() const;

@@ -10,6 +10,7 @@
 // counts as there: lending never makes room for an opening.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <compare>
@@ -125,12 +126,14 @@ using Event = std::
 // To be answered by exactly one Opened or OpenFailed.
 struct Open {
     ConnectionId connection;
+    friend bool operator==(const Open&, const Open&) = default;
 };
 
 // To be answered by exactly one Closed.
 struct Close {
     ConnectionId connection;
     Reason reason = Reason::bad;
+    friend bool operator==(const Close&, const Close&) = default;
 };
 
 // To be answered by exactly one GiveBack.
@@ -138,6 +141,7 @@ struct Lend {
     WaiterId waiter{};
     ConnectionId connection;
     std::chrono::nanoseconds idle{};  // For so long nobody has used it.
+    friend bool operator==(const Lend&, const Lend&) = default;
 };
 
 enum class Refusal {
@@ -150,6 +154,7 @@ struct Refuse {
     WaiterId waiter{};
     Refusal why = Refusal::timeout;
     std::optional<FailureClass> last_failure{};  // Set while the latest opening is a failed one.
+    friend bool operator==(const Refuse&, const Refuse&) = default;
 };
 
 using Action = std::variant<Open, Close, Lend, Refuse>;
@@ -166,6 +171,7 @@ struct Counts {
 
     [[nodiscard]] int live() const noexcept { return opening + ready + in_use; }
     [[nodiscard]] int total() const noexcept { return live() + retiring; }
+    friend bool operator==(const Counts&, const Counts&) = default;
 };
 
 // Not safe to share between threads. Answers that break a promise above (a second Opened, a
@@ -178,6 +184,12 @@ public:
     // Appends to `out`; the caller empties it. Requires: `now` never goes back. Lending and taking
     // back do not allocate once `out` has grown.
     void step(Steady now, const Event& event, Actions& out);
+
+    // Borrow and GiveBack as step() does them, where nothing follows but that one connection is
+    // lent, or kept for the next: as it is nearly always. So there is no list of answers, and
+    // next_wake() stays as it is. Empty or false: nothing was done, and step() has to be asked.
+    [[nodiscard]] std::optional<Lend> lend_at_once(Steady now, WaiterId waiter);
+    [[nodiscard]] bool take_back_at_once(Steady now, ConnectionId connection);
 
     // When a Tick is wanted if nothing happens before; Steady::max() if never. Never too late;
     // too early if the cause has gone since, until the next Tick.
@@ -205,8 +217,6 @@ private:
 
     [[nodiscard]] static bool is_open(const Slot& slot) noexcept;
 
-    struct Younger;  // Orders the heap of those ready.
-
     struct Waiter {
         WaiterId id{};
         Steady deadline{};
@@ -232,20 +242,38 @@ private:
 
     [[nodiscard]] std::uint32_t checked(ConnectionId connection, State expected) const;
     [[nodiscard]] std::uint32_t checked_loan(ConnectionId connection) const;
-    [[nodiscard]] ConnectionId id_of(std::uint32_t slot) const noexcept;
-    [[nodiscard]] int count(State state) const noexcept;
-    [[nodiscard]] int live() const noexcept;
+    [[nodiscard]] ConnectionId id_of(std::uint32_t slot) const noexcept {
+        return {.slot = slot, .birth = slots_[slot].birth};
+    }
+    [[nodiscard]] int count(State state) const noexcept {
+        return count_[static_cast<std::size_t>(state)];
+    }
+    [[nodiscard]] int live() const noexcept {
+        return count(State::opening) + count(State::ready) + count(State::looked_at) +
+               count(State::in_use);
+    }
     [[nodiscard]] int total() const noexcept;
     [[nodiscard]] int waiting() const noexcept;
     [[nodiscard]] int wanted() const noexcept;
+    // So many stay though nobody wants them.
+    [[nodiscard]] int kept() const noexcept { return std::min(config_.min_ready, config_.target); }
     [[nodiscard]] int bound() const noexcept;
-    void move(std::uint32_t slot, State to) noexcept;
+    void move(Slot& slot, State to) noexcept {
+        --count_[static_cast<std::size_t>(slot.state)];
+        ++count_[static_cast<std::size_t>(to)];
+        slot.state = to;
+    }
     void release(std::uint32_t slot);
 
     void offer(Steady now, std::uint32_t slot, Actions& out);
-    void lend(Steady now, WaiterId waiter, std::uint32_t slot, Actions& out);
+    [[nodiscard]] Lend lend(Steady now, WaiterId waiter, std::uint32_t number) noexcept;
+    [[nodiscard]] static bool younger(const Slot& a, const Slot& b) noexcept;
+    void keep(std::uint32_t number);
+    void insert_ready(std::uint32_t slot);
     void retire(std::uint32_t slot, Reason reason, Actions& out);
-    [[nodiscard]] std::uint32_t pop_oldest();
+    [[nodiscard]] std::uint32_t pop_oldest() noexcept;
+    template <class Leaves>
+    void erase_ready(Leaves leaves);
     [[nodiscard]] std::optional<std::uint32_t> take_oldest(Steady now, Actions& out);
     void retire_overdue(Steady now, Actions& out);
     void note_ageing(Steady now) noexcept;
@@ -262,27 +290,30 @@ private:
     void note_success(std::uint64_t birth) noexcept;
     void plan_wake() noexcept;
     void wake_by(Steady when) noexcept;
-    void wake_for(const Slot& slot) noexcept;
-    [[nodiscard]] Steady idle_until(const Slot& slot) const noexcept;
+    [[nodiscard]] Steady overdue_from(const Slot& slot, Steady idle_since) const noexcept;
     [[nodiscard]] Steady ageing_from(const Slot& slot) const noexcept;
 
     [[nodiscard]] std::chrono::nanoseconds draw_life() noexcept;
     void spread_lives(int more) noexcept;
     void note_loss(Steady now) noexcept;
+    [[nodiscard]] bool calm() const noexcept;
     void check_beliefs() noexcept;
 
     Config config_;
     Random random_;
-    bool stopped_ = false;
 
     std::vector<Slot> slots_;
-    std::vector<std::uint32_t> free_;   // Slots in state closed.
-    std::vector<std::uint32_t> ready_;  // Slots in state ready, as a heap: the oldest on top.
-    std::uint64_t births_ = 0;
+    std::vector<std::uint32_t> free_;  // Slots in state closed.
+    // Slots in state ready, the oldest last. It is the oldest that are lent, so they are taken from
+    // the end and mostly come back to it.
+    std::vector<std::uint32_t> ready_;
     std::array<int, 6> count_{};  // Slots by state.
-    int ageing_ = 0;              // Of those ready, looked at and in use.
-    int shed_left_ = 0;           // So many more must go when they come home.
-    int ceiling_ = 0;  // The bound; more only while a pool that was made smaller comes down.
+    bool stopped_ = false;
+    bool calm_ = false;  // As of the latest step; lending and taking back at once do not change it.
+    std::uint64_t births_ = 0;
+    int ageing_ = 0;     // Of those ready, looked at and in use.
+    int shed_left_ = 0;  // So many more must go when they come home.
+    int ceiling_ = 0;    // The bound; more only while a pool that was made smaller comes down.
 
     std::array<std::deque<Waiter>, 2> waiting_;  // By lane, first come first served.
     Steady wake_ = Steady::max();
@@ -297,5 +328,63 @@ private:
     int losses_ = 0;       // Since losses_since_.
     Steady losses_since_{};
 };
+
+// --- Here for speed: every transaction comes this way, twice ---
+
+inline std::optional<Lend> Machine::lend_at_once(Steady now, WaiterId waiter) {
+    if (!calm_ || ready_.empty() || now >= slots_[ready_.back()].unusable_from) {
+        return std::nullopt;
+    }
+    return lend(now, waiter, pop_oldest());
+}
+
+inline bool Machine::take_back_at_once(Steady now, ConnectionId connection) {
+    if (!calm_ || connection.slot >= slots_.size()) {
+        return false;
+    }
+    Slot& slot = slots_[connection.slot];
+    const bool lent = slot.birth == connection.birth && slot.state == State::in_use;
+    if (!lent || now >= slot.unusable_from || overdue_from(slot, now) < wake_) {
+        return false;
+    }
+    slot.seen = now;
+    slot.ready_since = now;
+    keep(connection.slot);
+    return true;
+}
+
+inline Lend Machine::lend(Steady now, WaiterId waiter, std::uint32_t number) noexcept {
+    Slot& slot = slots_[number];
+    move(slot, State::in_use);
+    return {.waiter = waiter,
+            .connection = {.slot = number, .birth = slot.birth},
+            .idle = now - slot.ready_since};
+}
+
+inline void Machine::keep(std::uint32_t number) {
+    Slot& slot = slots_[number];
+    move(slot, State::ready);
+    if (ready_.empty() || younger(slots_[ready_.back()], slot)) {
+        ready_.push_back(number);
+        return;
+    }
+    insert_ready(number);
+}
+
+inline bool Machine::younger(const Slot& a, const Slot& b) noexcept {
+    return a.opened != b.opened ? a.opened > b.opened : a.birth > b.birth;
+}
+
+inline std::uint32_t Machine::pop_oldest() noexcept {
+    const auto slot = ready_.back();
+    ready_.pop_back();
+    return slot;
+}
+
+// When one that is ready, and idle since then, has to go.
+inline Steady Machine::overdue_from(const Slot& slot, Steady idle_since) const noexcept {
+    const bool spare = live() - ageing_ > kept();
+    return spare ? std::min(slot.unusable_from, idle_since + config_.idle_max) : slot.unusable_from;
+}
 
 }  // namespace holdfast::pool

@@ -2,7 +2,7 @@
 //
 // Borrowers wait in line until their deadline; a Loan gives its connection back by itself. Opening
 // and closing happen on a few background threads, never on the thread that borrows. A borrow that
-// finds a connection takes one mutex twice, and allocates nothing.
+// finds a connection, and its return, take the mutex once each and allocate nothing.
 #pragma once
 
 #include <array>
@@ -68,11 +68,19 @@ public:
 // closed where the loan ends.
 class Loan {
 public:
-    Loan(Loan&& other) noexcept;
+    Loan(Loan&& other) noexcept
+        : shell_(std::exchange(other.shell_, nullptr)),
+          id_(other.id_),
+          connection_(std::exchange(other.connection_, nullptr)),
+          bad_(other.bad_) {}
     Loan& operator=(Loan&& other) noexcept;  // What was held before is given back.
     Loan(const Loan&) = delete;
     Loan& operator=(const Loan&) = delete;
-    ~Loan();
+    ~Loan() {
+        if (shell_ != nullptr) {
+            give_back();
+        }
+    }
 
     // Requires: not moved from.
     [[nodiscard]] Connection& operator*() const noexcept { return *connection_; }
@@ -82,11 +90,12 @@ public:
     void mark_bad(Reason reason = Reason::bad) noexcept { bad_ = reason; }
 
 private:
-    friend class Pool;
-    Loan(std::shared_ptr<Shell> shell, ConnectionId id, Connection& connection) noexcept;
-    void give_back() noexcept;
+    friend class Shell;
+    Loan(Shell& shell, ConnectionId id, Connection& connection) noexcept
+        : shell_(&shell), id_(id), connection_(&connection) {}
+    void give_back() noexcept;  // Requires: not moved from.
 
-    std::shared_ptr<Shell> shell_;  // Empty: moved from.
+    Shell* shell_;  // Null: moved from. It lives until its last loan has ended.
     ConnectionId id_;
     Connection* connection_ = nullptr;
     std::optional<Reason> bad_;

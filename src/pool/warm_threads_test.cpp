@@ -1,0 +1,93 @@
+// Borrowing what is open already, by the short way: what others see of it.
+#include <latch>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "fake_opener.hpp"
+#include <gtest/gtest.h>
+
+#include <holdfast/base/metrics.hpp>
+#include <holdfast/pool/pool.hpp>
+
+namespace holdfast::pool {
+namespace {
+
+using namespace std::chrono_literals;
+
+Deadline soon() {
+    return Deadline::after(20s);
+}
+
+Config full(int target) {
+    Config config;
+    config.target = target;
+    config.min_ready = target;
+    return config;
+}
+
+class WarmPool : public testing::Test {
+protected:
+    void start(const Config& config) {
+        pool.emplace(config, server, system_clock(), &metrics, null_logger(), "orders", 1);
+        ASSERT_TRUE(pool->wait_ready(config.target, soon(), {}));
+    }
+
+    [[nodiscard]] double value(std::string_view name) const {
+        return metrics.value(name, {{"db", "orders"}});
+    }
+
+    FakeOpener server;
+    Metrics metrics;
+    std::optional<Pool> pool;
+};
+
+// Nobody writes them while borrowers come and go; they are fetched when somebody looks.
+TEST_F(WarmPool, WhatTheMetricsShowIsExactAtEveryMoment) {
+    start(full(3));
+    for (int i = 1; i <= 10; ++i) {
+        const Loan first = pool->acquire(soon(), {});
+        const Loan second = pool->acquire(soon(), {});
+        EXPECT_EQ(value("holdfast_sql_pool_in_use"), 2);
+        EXPECT_EQ(value("holdfast_sql_pool_ready"), 1);
+        EXPECT_EQ(value("holdfast_sql_pool_lent_total"), 2 * i);
+    }
+    EXPECT_EQ(value("holdfast_sql_pool_in_use"), 0);
+    EXPECT_EQ(value("holdfast_sql_pool_ready"), 3);
+    static_cast<void>(pool->acquire(soon(), {}));
+    pool.reset();
+    EXPECT_EQ(value("holdfast_sql_pool_lent_total"), 21) << "the last ones count, too";
+    EXPECT_EQ(value("holdfast_sql_pool_ready"), 0);
+}
+
+// Short way and long way in turns: there are fewer connections than threads, so that some wait.
+TEST_F(WarmPool, ACrowdLosesNoConnectionAndNoCount) {
+    constexpr int threads = 6;
+    constexpr int each = 2000;
+    start(full(4));
+    {
+        std::latch ready{threads};
+        std::vector<std::jthread> crowd;
+        for (int t = 0; t < threads; ++t) {
+            crowd.emplace_back([&] {
+                ready.arrive_and_wait();
+                for (int i = 0; i < each; ++i) {
+                    const Loan loan = pool->acquire(soon(), {});
+                    if (i % 500 == 0) {
+                        static_cast<void>(metrics.expose());
+                    }
+                }
+            });
+        }
+    }
+    const Stats stats = pool->stats();
+    EXPECT_EQ(stats.lent, threads * each);
+    EXPECT_EQ(stats.now.in_use, 0);
+    EXPECT_EQ(stats.now.ready, 4);
+    EXPECT_EQ(stats.now.waiting, 0);
+    EXPECT_EQ(value("holdfast_sql_pool_lent_total"), threads * each);
+    EXPECT_EQ(server.state().opened, 4);
+}
+
+}  // namespace
+}  // namespace holdfast::pool
