@@ -182,6 +182,7 @@ std::vector<Figure> figures_of(const Scenario& scenario, const Result& result) {
 std::vector<Recovery> recoveries_of(const Result& result) {
     const std::vector<FleetTotal> totals = totals_of(result);
     std::vector<Recovery> all;
+    all.reserve(result.seen.struck.size());
     for (const Strike& strike : result.seen.struck) {
         all.push_back({.strike = strike, .took = recovery_after(totals, strike.at, 1)});
     }
