@@ -7,6 +7,7 @@
 #include "flow_suite.hpp"
 #include "gateway_suite.hpp"
 #include "locks_suite.hpp"
+#include "pool_suite.hpp"
 #include "poolsim_suite.hpp"
 #include "sql_suite.hpp"
 #include "store_suite.hpp"
@@ -25,6 +26,7 @@ constexpr std::array all_suites{
     SuiteEntry{"locks", "locks: taken and released, on many keys and on one", &make_locks_suite},
     SuiteEntry{"store", "the store: runs, histories, tasks, on three databases", &make_store_suite},
     SuiteEntry{"gateway", "one durable write through the gateway of DSQL", &make_gateway_suite},
+    SuiteEntry{"pool", "borrowing a connection that is open already", &make_pool_suite},
     SuiteEntry{"poolsim", "the pool simulator: events and seeds", &make_poolsim_suite},
 };
 

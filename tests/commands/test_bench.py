@@ -112,6 +112,22 @@ class Bench(binary.CommandTest):
             "postgres://",
         )
 
+    def test_the_pool_is_measured_against_a_bare_one(self):
+        done = self.run_it("bench", "pool", *BRIEFLY, "--json")
+        self.assertEqual(done.code, DONE, done)
+        results = done.json["results"]
+        self.assertEqual(
+            [(result["name"], result["unit"], result["floor"]) for result in results],
+            [(f"pool.warm.t{threads}", "pairs/s", 0.8) for threads in (1, 8, 32)],
+        )
+        for result in results:
+            self.assertGreater(result["ours"], 0)
+            self.assertGreater(result["limit"], 0)
+            # Not counted under a sanitizer.
+            self.assertEqual(result["counts"].get("allocations_per_pair", 0), 0)
+            self.assertGreater(result["counts"]["wait_p99_us"], 0)
+            self.assertGreater(result["counts"]["bare_wait_p99_us"], 0)
+
     def test_the_simulator_is_measured_in_events_and_seeds(self):
         done = self.run_it("bench", "poolsim", *BRIEFLY, "--json")
         self.assertEqual(done.code, DONE, done)
