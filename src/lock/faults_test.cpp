@@ -8,6 +8,7 @@ namespace holdfast::lock::stories {
 namespace {
 
 using test::Fault;
+using test::Newcomers;
 using test::Side;
 
 // Locks by way of the proxy, on one connection; others look directly.
@@ -80,15 +81,9 @@ TEST_F(LockFaults, ACutAtAnyMessageOfAnAcquisitionMakesNoSecondHolder) {
 // Lost twice: nobody knows the id that may hold the lock. It must not stay until its lease is over.
 TEST_F(LockFaults, WhatIsLostTwiceIsGivenBackInTheBackground) {
     HOLDFAST_CHECK("locks N6");
-    proxy.arm({.from = Side::client, .type = 'S'}, Fault::lose_answer);
-    std::optional<LockError> error;
-    {
-        std::jthread cutter([&] {
-            EXPECT_TRUE(proxy.wait_struck(Deadline::after(20s)));
-            proxy.refuse(true);  // The second try finds nobody.
-        });
-        error = lock_error_of([&] { (void)locks.acquire("k", 60s); });
-    }
+    // The second try finds nobody.
+    proxy.arm({.from = Side::client, .type = 'S'}, Fault::lose_answer, Newcomers::refused);
+    const auto error = lock_error_of([&] { (void)locks.acquire("k", 60s); });
     ASSERT_TRUE(error);
     EXPECT_TRUE(error->indeterminate());
     EXPECT_TRUE(error->retryable());

@@ -158,6 +158,7 @@ public:
     mutable std::condition_variable struck;
     std::optional<Match> armed;
     Fault fault = Fault::cut;
+    Newcomers newcomers = Newcomers::served;
     bool has_struck = false;
     bool refusing = false;
     std::list<Link> links;
@@ -301,6 +302,7 @@ private:
                 break;
         }
         armed.reset();
+        refusing = refusing || newcomers == Newcomers::refused;
         has_struck = true;
         struck.notify_all();
     }
@@ -319,10 +321,11 @@ const PostgresAddress& FaultProxy::address() const noexcept {
     return loop_->address;
 }
 
-void FaultProxy::arm(Match match, Fault fault) {
+void FaultProxy::arm(Match match, Fault fault, Newcomers newcomers) {
     const std::lock_guard lock(loop_->mutex);
     loop_->armed = std::move(match);
     loop_->fault = fault;
+    loop_->newcomers = newcomers;
     loop_->has_struck = false;
 }
 

@@ -152,7 +152,8 @@ class Bench(binary.CommandTest):
             result["name"]: result["counts"] for result in self.bench("--json").json["results"]
         }
         self.assertAlmostEqual(results["pg.update.c8"]["round_trips_per_tx"], 1, places=1)
-        self.assertLess(results["sqlite.commit.w64"]["commits_per_tx"], 0.5)
+        # How many share one depends on how long a flush takes, and here it may take no time.
+        self.assertLess(results["sqlite.commit.w64"]["commits_per_tx"], 1)
 
     def test_single_ones_can_be_chosen_by_name_or_by_beginning(self):
         done = self.bench("--json", "--only", "sqlite.commit.w8", "--only", "sqlite.commit.w1")

@@ -106,7 +106,9 @@ class Dump(binary.CommandTest):
             self.assertIn("holdfast_demo_ledger", text)
             self.assertNotIn("{", text, dialect)
             store = self.dump(dialect, "--part", "store").out
-            self.assertEqual(store.count("CREATE TABLE"), 39, dialect)
+            # There are no search attributes to search by on Aurora DSQL.
+            tables = 38 if dialect == "dsql" else 39
+            self.assertEqual(store.count("CREATE TABLE"), tables, dialect)
             self.assertIn(store, text)
         self.assertIn("STRICT", texts["sqlite"])
         self.assertIn("BIGINT", texts["postgres"])
