@@ -221,12 +221,12 @@ TEST(Retry, ACallerWhoHasStoppedBeginsNothing) {
 // it.
 TEST(Retry, AStopTokenCutsThePauseShort) {
     HOLDFAST_CHECK("store 205");
-    Bench bench({.max_retries = 5, .base_delay = 10'000ms, .max_delay = 10'000ms});
+    Bench bench({.max_retries = 5, .base_delay = 1h, .max_delay = 1h});
     bench.driver->fail(Strikes::at_commit, conflict());
     std::stop_source stop;
     auto answer = std::async(std::launch::async, [&] {
         try {
-            bench.transact({.stop = stop.get_token()});
+            bench.transact({.deadline = Deadline::after(24h), .stop = stop.get_token()});
         } catch (const Error& error) {
             EXPECT_EQ(error.code(), Code::cancelled);
             EXPECT_EQ(error.outcome(), Outcome::not_applied);
@@ -240,16 +240,17 @@ TEST(Retry, AStopTokenCutsThePauseShort) {
     }
     const auto stopped = std::chrono::steady_clock::now();
     stop.request_stop();
-    EXPECT_LT(answer.get() - stopped, 50ms);
+    // Milliseconds on a quiet machine; far from the hour of the pause on any.
+    EXPECT_LT(answer.get() - stopped, 10s);
 }
 
 TEST(Retry, ADeadlineThatIsCloserThanThePauseEndsItAtOnce) {
-    Bench bench({.max_retries = 5, .base_delay = 10'000ms, .max_delay = 10'000ms});
+    Bench bench({.max_retries = 5, .base_delay = 2h, .max_delay = 2h});
     bench.driver->fail(Strikes::at_commit, conflict());
     const auto begin = std::chrono::steady_clock::now();
-    EXPECT_EQ(test::code_of([&] { bench.transact({.deadline = Deadline::after(5s)}); }),
+    EXPECT_EQ(test::code_of([&] { bench.transact({.deadline = Deadline::after(1h)}); }),
               Code::deadline);
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, 50ms);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s) << "of an hour";
 }
 
 TEST(Retry, AnExceptionOfTheBodyComesOutUnchangedAfterOneRun) {

@@ -102,7 +102,7 @@ class OnEveryDatabase:
             self.assert_free("a")
 
     def test_a_long_program_keeps_its_lock(self):
-        process, _ = self.begin("a", "--ttl", "1s")
+        process, _ = self.begin("a", "--ttl", "3s")
         seen = {self.ok("status", "a")["expires_at_ms"]}
         while len(seen) < 4:  # Extended three times.
             status = self.ok("status", "a")
@@ -154,7 +154,7 @@ class OnEveryDatabase:
         self.assertEqual(self.end_of(process).code, LOST)
 
     def test_killed_itself_it_takes_the_program_along_and_leaves_the_lock_to_expire(self):
-        process, alive = self.begin("a", "--ttl", "2s")
+        process, alive = self.begin("a", "--ttl", "8s")  # More than a slow start of the next takes.
         process.kill()
         self.assertEqual(alive.read(), "")
         # The next one has to wait for the end of the lease, and gets a later fence.

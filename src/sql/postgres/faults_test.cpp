@@ -43,11 +43,22 @@ protected:
 
     void wait_until_alone() {
         direct.close();
+        (void)gone_soon("");
+    }
+    // Whether the server has nobody left for whom `condition` holds, far sooner than a sleeper
+    // would wake up by itself.
+    [[nodiscard]] bool gone_soon(const std::string& condition) const {
+        const std::string left =
+            "SELECT count(*) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+            " AND datname = current_database()" +
+            condition;
         const Deadline deadline = Deadline::after(20s);
-        while (direct.number("SELECT count(*) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
-                             " AND datname = current_database()") > 0 &&
-               !deadline.passed()) {
+        while (direct.number(left) > 0) {
+            if (deadline.passed()) {
+                return false;
+            }
         }
+        return true;
     }
 
     void add_five(std::int64_t id) {
@@ -350,11 +361,7 @@ TEST_F(Faults, ADeadlineEndsTheStatementOnTheServerToo) {
         EXPECT_EQ(error.code(), Code::deadline) << error.what();
         EXPECT_EQ(error.outcome(), Outcome::not_applied);
     }
-    EXPECT_EQ(
-        direct.number("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-                      " AND query LIKE '%pg_sleep%' AND state = 'active'"
-                      " AND pid <> pg_backend_pid()"),
-        0);
+    EXPECT_TRUE(gone_soon(" AND query LIKE '%pg_sleep%' AND state = 'active'"));
     EXPECT_EQ(effects(1), 0);
     db.run("Add", {}, add, 1);
 }
@@ -364,13 +371,18 @@ TEST_F(Faults, ARunPastItsDeadlineIsNotAppliedIfTheServerSaysSo) {
         "CREATE FUNCTION slow(n bigint) RETURNS bigint LANGUAGE sql AS "
         "'SELECT n FROM pg_sleep(60)'");
     constexpr Statement add_slowly{"effect.slow", "INSERT INTO effects (id) VALUES (slow($1))"};
-    try {
-        db.run("Sleep", {.deadline = Deadline::after(100ms)}, add_slowly, 1);
-        FAIL() << "it slept to the end";
-    } catch (const Error& error) {
-        EXPECT_EQ(error.code(), Code::deadline) << error.what();
-        EXPECT_EQ(error.outcome(), Outcome::not_applied);
+    // A server that is too busy to say so in time leaves it unknown; it is not always that busy.
+    std::optional<Outcome> outcome = Outcome::unknown;
+    for (int tries = 0; tries < 20 && outcome == Outcome::unknown; ++tries) {
+        try {
+            db.run("Sleep", {.deadline = Deadline::after(100ms)}, add_slowly, 1);
+            FAIL() << "it slept to the end";
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), Code::deadline) << error.what();
+            outcome = error.outcome();
+        }
     }
+    EXPECT_EQ(outcome, Outcome::not_applied);
     EXPECT_EQ(effects(1), 0);
 }
 
@@ -378,7 +390,8 @@ TEST_F(Faults, ARunPastItsDeadlineIsNotAppliedIfTheServerSaysSo) {
 TEST_F(Faults, ADeadlineWithASilentServerIsUnknownOnceCommitWasSent) {
     proxy.arm({.from = Side::server, .type = 'C', .containing = "COMMIT"}, Fault::stall);
     try {
-        db.transact("Add", {.deadline = Deadline::after(50ms)}, [](Tx& tx) { tx.exec(add, 1); });
+        // Time enough to send it, on any machine.
+        db.transact("Add", {.deadline = Deadline::after(2s)}, [](Tx& tx) { tx.exec(add, 1); });
         FAIL() << "it was answered";
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), Code::deadline) << error.what();

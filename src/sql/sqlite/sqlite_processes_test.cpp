@@ -89,9 +89,7 @@ TEST_F(SqliteProcesses, EverybodyInLineIsToldAboutTheLock) {
         const std::array<Param, 1> args{Param(1)};
         driver->run(in_time(), Call{&insert, args}, 0);
     });
-    while (driver->pool_stats().in_use == 0) {
-        std::this_thread::yield();
-    }
+    await_line(*driver, 1);  // It waits for the lock, and does not only mean to.
     AttemptOptions soon = in_time();
     soon.deadline = Deadline::after(20ms);
     EXPECT_EQ(refusal(*driver, soon)->code(), Code::unavailable);
