@@ -18,6 +18,7 @@
 
 #include <holdfast/base/assert.hpp>
 #include <holdfast/base/clock.hpp>
+#include <holdfast/base/random.hpp>
 #include <holdfast/base/unique_fd.hpp>
 
 namespace holdfast::test {
@@ -34,13 +35,23 @@ sockaddr_in loopback(int port) {
     return address;
 }
 
+// Below the ports that the kernel gives to callers, which begin at 32768: one of those could be
+// somebody's before the emulator has it, or while it is away. Whoever tries again and again to
+// reach one of them that nobody has is given that very port one day, and answers himself.
 int free_port() {
-    const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address = loopback(0);
-    socklen_t size = sizeof address;
-    HOLDFAST_ASSERT(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size) == 0);
-    HOLDFAST_ASSERT(::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
-    return ntohs(address.sin_port);
+    constexpr int lowest = 10'240;
+    constexpr std::uint64_t count = 22'000;
+    Random random(secure_seed());
+    for (;;) {
+        const int port = lowest + static_cast<int>(random.below(count));
+        const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        const sockaddr_in address = loopback(port);
+        HOLDFAST_ASSERT(socket);
+        if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) ==
+            0) {
+            return port;
+        }
+    }
 }
 
 bool answers(int port) {

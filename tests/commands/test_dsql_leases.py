@@ -1,8 +1,10 @@
 """holdfast dsql leases, and the settings of a fleet, against the emulator of DynamoDB that npm brings."""
 
+import contextlib
 import json
 import os
 import pathlib
+import random
 import socket
 import subprocess
 import sys
@@ -19,9 +21,12 @@ ENDPOINT = "4zabc7defghij2klmnopqrst5u.dsql.us-east-1.on.aws"
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Below those that the kernel gives to callers, so that it stays free until it is used."""
+    while True:
+        port = random.randrange(10_240, 32_768)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class Leases(binary.CommandTest):
