@@ -13,7 +13,9 @@ namespace {
 
 [[nodiscard]] dsql::PostgresPlan plan_of(const PostgresOptions& options, fs::path folder) {
     std::map<std::string, std::string> settings = options.settings;
-    settings.emplace("autovacuum", "off");  // Unless the caller has asked for it.
+    // Unless the caller has asked for something else.
+    settings.emplace("autovacuum", "off");
+    settings.emplace("max_connections", "500");  // Many cores run many tests at a time.
     return {.folder = std::move(folder), .fsync = options.fsync, .settings = std::move(settings)};
 }
 

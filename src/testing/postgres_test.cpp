@@ -7,6 +7,7 @@
 
 #include "outside.hpp"
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -66,6 +67,7 @@ TEST(PrivatePostgres, EndsWhenItsTestIsKilled) {
     ASSERT_EQ(::pipe(pipe.data()), 0);
     const pid_t child = ::fork();
     if (child == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         PrivatePostgres server;
         const std::string folder = server.address().socket_folder;
         (void)!::write(pipe[1], folder.data(), folder.size());
@@ -117,6 +119,7 @@ TEST(LinkedPostgres, EndsWithItsOwner) {
     const fs::path link = folder / "server";
     const pid_t owner = ::fork();
     if (owner == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         ::pause();
     }
     start_linked(link, owner);
