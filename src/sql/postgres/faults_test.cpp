@@ -2,7 +2,9 @@
 // is in the database: "not applied" means that nothing is there.
 #include <map>
 #include <optional>
+#include <stop_token>
 #include <string>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -348,6 +350,32 @@ TEST_F(Faults, ATransactionCostsAsManyTripsAsItAsksQuestions) {
     EXPECT_EQ(trips([&] { db.transact("Nothing", {}, [](Tx&) {}); }), 0);
 }
 
+// Where conflicts show at commit, another trip would be paid for each of them.
+TEST_F(Faults, WhatTheServerHasRolledBackCostsNoTripToRollItBack) {
+    direct.execute(
+        "CREATE TABLE late (id bigint UNIQUE DEFERRABLE INITIALLY DEFERRED);"
+        "INSERT INTO late VALUES (7); INSERT INTO uniques VALUES (7)");
+    constexpr Statement add_late{"late.add", "INSERT INTO late (id) VALUES ($1)"};
+    const auto trips_of_a_duplicate = [&](auto work) {
+        EXPECT_EQ(test::code_of(work), Code::already_exists);  // Prepared by now.
+        const auto before = proxy.round_trips();
+        EXPECT_EQ(test::code_of(work), Code::already_exists);
+        return proxy.round_trips() - before;
+    };
+    const auto commit_late = [&] {
+        db.transact("Late", {}, [&](Tx& tx) { tx.exec(add_late, 7); });
+    };
+    const auto commit_early = [&] {
+        db.transact("Early", {}, [](Tx& tx) { tx.exec(add_unique, 7); });
+    };
+    EXPECT_EQ(trips_of_a_duplicate([&] { db.run("One", {}, add_unique, 7); }), 1);
+    EXPECT_EQ(trips_of_a_duplicate([&] { db.run("One", {}, add_late, 7); }), 1);
+    EXPECT_EQ(trips_of_a_duplicate(commit_late), 1);
+    EXPECT_EQ(trips_of_a_duplicate(commit_early), 2) << "the block is still open";
+    db.run("Add", {}, add, 1);
+    EXPECT_EQ(proxy.connections(), 1);
+}
+
 // --- too late -----------------------------------------------------------------------------------
 
 TEST_F(Faults, ADeadlineEndsTheStatementOnTheServerToo) {
@@ -384,6 +412,40 @@ TEST_F(Faults, ARunPastItsDeadlineIsNotAppliedIfTheServerSaysSo) {
     }
     EXPECT_EQ(outcome, Outcome::not_applied);
     EXPECT_EQ(effects(1), 0);
+}
+
+// It could take long, and be in the way of others meanwhile, only to be rolled back.
+TEST_F(Faults, WhatIsOnlyQueuedIsNotSentForACallerWhoseTimeIsOver) {
+    const auto sent = proxy.messages(Side::client, 'E');
+    const TxOptions options{.deadline = Deadline::after(20ms)};
+    EXPECT_EQ(test::code_of([&] {
+                  db.transact("Late", options, [&](Tx& tx) {
+                      tx.exec(add, 1);
+                      while (!options.deadline.passed()) {
+                          std::this_thread::yield();
+                      }
+                  });
+              }),
+              Code::deadline);
+    EXPECT_EQ(proxy.messages(Side::client, 'E'), sent);
+    EXPECT_EQ(effects(1), 0);
+    db.run("Add", {}, add, 1);
+}
+
+TEST_F(Faults, WhoCancelsBetweenTwoStatementsCostsNoConnection) {
+    std::stop_source source;
+    EXPECT_EQ(test::code_of([&] {
+                  db.transact("Cancel", {.stop = source.get_token()}, [&](Tx& tx) {
+                      tx.exec(add, 1);
+                      (void)tx.query(count);
+                      source.request_stop();
+                  });
+              }),
+              Code::cancelled);
+    EXPECT_EQ(effects(1), 0);
+    db.run("Add", {}, add, 1);
+    EXPECT_EQ(effects(1), 1);
+    EXPECT_EQ(proxy.connections(), 1) << "neither a request to cancel nor another connection";
 }
 
 // A server that answers no more, not even that it has stopped.

@@ -209,15 +209,23 @@ void PgSession::rollback() noexcept {
         return;
     }
     ended_ = true;
-    if (mode_ == Mode::autocommit && !steps_.empty()) {
-        broken_ = true;  // What is queued would be committed by the flush that is to undo it.
+    if (steps_.empty() && libpq().PQtransactionStatus(raw_) == PQTRANS_IDLE) {
+        return;  // The server has rolled back: a refused commit, or a statement by itself.
+    }
+    // What is still queued would go out first. Without a block around it the flush that is to undo
+    // it would commit it; and nobody waits for it whose time is over.
+    if (!steps_.empty() && (mode_ == Mode::autocommit || over())) {
+        broken_ = true;
         return;
     }
+    // The token has had its say. What follows is for the connection, which others can use again.
+    on_stop_.reset();
+    connection_.stop_signal().reset();
     try {
         patience_ = Deadline::after(rollback_patience);
         commit_sent_ = false;
-        // What is still queued goes out first. If the server refuses any of it, it also skips the
-        // ROLLBACK behind it, which is then sent once more.
+        // If the server refuses any of what is queued, it also skips the ROLLBACK behind it, which
+        // is then sent once more.
         for (int tries = 0; tries < 2 && !broken_; ++tries) {
             failure_.reset();
             stale_plan_ = false;
@@ -242,12 +250,16 @@ void PgSession::flush() {
     exchange();
 }
 
+bool PgSession::over() const {
+    return options_.stop.stop_requested() || options_.deadline.passed();
+}
+
 // A caller whose time is over sends nothing more; above all, no commit.
 void PgSession::refuse_if_over() const {
-    const bool stopped = options_.stop.stop_requested();
-    if (!stopped && !options_.deadline.passed()) {
+    if (!over()) {
         return;
     }
+    const bool stopped = options_.stop.stop_requested();
     throw DatabaseError(stopped ? ErrorClass::cancelled : ErrorClass::deadline,
                         SqlState{"57014"},
                         Outcome::not_applied,

@@ -80,6 +80,8 @@ private:
     // One round trip, if the caller's time is not over. Throws the first error among the answers.
     void flush();
     void exchange();
+    // Whether the caller has stopped or has no time left.
+    [[nodiscard]] bool over() const;
     void refuse_if_over() const;
     void write_out();
     void read_answers();
