@@ -1,5 +1,6 @@
 // What a transaction promises, on every database.
 #include <array>
+#include <atomic>
 #include <future>
 #include <stdexcept>
 #include <string>
@@ -396,6 +397,24 @@ TEST_P(Transactions, ACommittedNotificationWakesAndARolledBackOneDoesNot) {
     auto future = woken.get_future();
     ASSERT_EQ(future.wait_for(20s), std::future_status::ready);
     EXPECT_EQ(future.get(), "order 1's \"payload\"");
+}
+
+TEST_P(Transactions, ASubscriberThatThrowsIsCalledAgain) {
+    std::atomic<int> calls = 0;
+    std::promise<void> again;
+    const auto subscription = db->subscribe("orders", [&](std::string_view) {
+        if (++calls == 2) {
+            again.set_value();
+        }
+        throw std::runtime_error("not today");
+    });
+    if (!subscription) {
+        return;
+    }
+    for (const char* payload : {"one", "two"}) {
+        db->transact("Write", {}, [&](Tx& tx) { tx.notify("orders", payload); });
+    }
+    EXPECT_EQ(again.get_future().wait_for(20s), std::future_status::ready);
 }
 
 TEST_P(Transactions, ASubscriptionMayOutliveTheDatabasesEnd) {

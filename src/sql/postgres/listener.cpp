@@ -1,8 +1,10 @@
 #include "postgres/listener.hpp"
 
+#include <exception>
 #include <utility>
 #include <vector>
 
+#include "subscriber.hpp"
 #include <fmt/core.h>
 
 namespace holdfast::sql::postgres {
@@ -122,7 +124,7 @@ void Listener::work(const std::stop_token& stop) {
                 wake_everybody();
             }
             serve(*connection, stop);
-        } catch (const Error& error) {
+        } catch (const std::exception& error) {
             if (stop.stop_requested()) {
                 return;
             }
@@ -188,17 +190,17 @@ void Listener::dispatch(Connection& connection) {
 
 void Listener::wake(std::string_view channel, std::string_view payload) {
     const std::lock_guard running(calling_);
-    std::vector<std::function<void(std::string_view)>> calls;
+    std::vector<Entry> called;
     {
         const std::lock_guard lock(mutex_);
         for (const Entry& entry : entries_) {
             if (channel.empty() || entry.channel == channel) {
-                calls.push_back(entry.wake);
+                called.push_back(entry);
             }
         }
     }
-    for (const auto& call : calls) {
-        call(payload);
+    for (const Entry& entry : called) {
+        call_subscriber(entry.wake, entry.channel, payload, logger_);
     }
 }
 

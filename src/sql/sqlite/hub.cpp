@@ -8,29 +8,23 @@
 #include <utility>
 #include <vector>
 
+#include "subscriber.hpp"
+
 namespace holdfast::sql::sqlite {
 
 class Hub::Listener {
 public:
-    Listener(std::string_view channel, std::function<void(std::string_view)> wake)
-        : channel_(channel), wake_(std::move(wake)) {}
+    Listener(std::string_view channel, Wake wake) : channel_(channel), wake_(std::move(wake)) {}
 
     [[nodiscard]] const std::string& channel() const noexcept { return channel_; }
 
     void call(std::string_view payload, Logger& logger) const noexcept {
-        try {
-            wake_(payload);
-        } catch (const std::exception& error) {
-            logger.error("a callback of a subscription threw",
-                         {{"channel", channel_}, {"error", error.what()}});
-        } catch (...) {
-            logger.error("a callback of a subscription threw", {{"channel", channel_}});
-        }
+        call_subscriber(wake_, channel_, payload, logger);
     }
 
 private:
     std::string channel_;
-    std::function<void(std::string_view)> wake_;
+    Wake wake_;
 };
 
 // Shared by the hub, its thread and the subscriptions, whoever lives longest.

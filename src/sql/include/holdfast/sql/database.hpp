@@ -39,6 +39,7 @@ namespace holdfast::sql {
 // waits.
 enum class Durability : std::uint8_t { flushed, relaxed };
 
+// For one call: the deadline counts from when the options were made.
 struct TxOptions {
     Deadline deadline = Deadline::after(std::chrono::seconds{30});
     std::stop_token stop{};
@@ -158,8 +159,8 @@ public:
 
     // Calls `wake(payload)` after transactions that notified `channel` have committed, in this
     // process or, where the dialect notifies, in any. A hint: also called with an empty payload
-    // when something may have been missed (a lost connection). Null if the dialect cannot notify at
-    // all.
+    // when something may have been missed (a lost connection). What it throws is logged. Null if
+    // the dialect cannot notify at all.
     [[nodiscard]] std::unique_ptr<Subscription> subscribe(
         std::string_view channel, std::function<void(std::string_view payload)> wake);
 
