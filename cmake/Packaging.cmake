@@ -85,5 +85,6 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 # An archive does not carry its dependencies: whoever links it needs them.
 string(CONCAT CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
   "pkg-config, libpq-dev, libsqlite3-dev, libssl-dev, libfmt-dev, libspdlog-dev, "
-  "libyaml-cpp-dev, prometheus-cpp-dev, libcpp-httplib-dev, libutf8proc-dev")
+  "libyaml-cpp-dev, prometheus-cpp-dev, libcpp-httplib-dev, libutf8proc-dev, libpg-query-dev, "
+  "nlohmann-json3-dev")
 include(CPack)

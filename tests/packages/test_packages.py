@@ -3,6 +3,7 @@
 usage: test_packages.py BUILD_FOLDER        everything in it is built
 """
 
+import os
 import pathlib
 import shutil
 import subprocess
@@ -38,19 +39,60 @@ class Packages(unittest.TestCase):
         cls.prefix = cls.folder / "moved"
         (cls.folder / "made").rename(cls.prefix)
 
+    def floors(self):
+        """Of which an archive is installed."""
+        archives = self.prefix.rglob("libholdfast_*.a")
+        return sorted(path.stem.removeprefix("libholdfast_") for path in archives)
+
+    def needed(self, program):
+        """The libraries that a program is not started without."""
+        return run("readelf", "--dynamic", "--wide", program)
+
     def test_a_program_is_built_with_find_package(self):
+        self.assertLess({"sql", "dsql", "lock", "flow", "store"}, set(self.floors()))
         build = self.folder / "consumer"
-        run("cmake", "-S", HERE / "consumer", "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        run(
+            "cmake",
+            "-S",
+            HERE / "consumer",
+            "-B",
+            build,
+            f"-DCMAKE_PREFIX_PATH={self.prefix}",
+            f"-DFLOORS={';'.join(self.floors())}",
+        )
         run("cmake", "--build", build)
         self.assertEqual(run(build / "consumer"), "42\n")
+        for floor in self.floors():
+            run(build / f"whole_{floor}")
+        self.assertNotIn("libpq", self.needed(build / "consumer"))
+        self.assert_speaks_to_servers(build / "consumer")
+
+    def assert_speaks_to_servers(self, program):
+        nobody = "postgres://ann@127.0.0.1:1/orders?connect_timeout=20"
+        self.assertIn("Connection refused", run(program, nobody))
+        # Where there is no libpq, or none that can be used.
+        broken = self.folder / "broken"
+        broken.mkdir()
+        (broken / "libpq.so.5").touch()
+        told = run(program, nobody, env={**os.environ, "LD_LIBRARY_PATH": str(broken)})
+        self.assertIn("client library cannot be loaded", told)
+        self.assertIn("on Debian the package libpq5", told)
 
     def test_a_program_is_built_with_pkg_config(self):
         (config,) = self.prefix.rglob("holdfast.pc")
         flags = run(
             "pkg-config", "--cflags", "--libs", "holdfast", env={"PKG_CONFIG_PATH": config.parent}
-        )
+        ).split()
+        build = ("g++", "-std=c++20", HERE / "consumer/main.cpp")
         program = self.folder / "by_pkg_config"
-        run("g++", "-std=c++20", HERE / "consumer/main.cpp", *flags.split(), "-o", program)
+        run(*build, *flags, "-o", program)
+        self.assertEqual(run(program), "42\n")
+        self.assertNotIn("libpq", self.needed(program), "nobody needs it for a file")
+        ours = [flag for flag in flags if flag.startswith("-lholdfast_")]
+        self.assertEqual(sorted(flag.removeprefix("-lholdfast_") for flag in ours), self.floors())
+        first = flags.index(ours[0])
+        flags[first : first + len(ours)] = ["-Wl,--whole-archive", *ours, "-Wl,--no-whole-archive"]
+        run(*build, *flags, "-o", program)
         self.assertEqual(run(program), "42\n")
 
     def test_the_installed_binary_runs_and_brings_its_completions(self):
@@ -71,7 +113,8 @@ class Packages(unittest.TestCase):
         (library,) = out.glob("libholdfast-dev_*.deb")
 
         self.assertRegex(run("dpkg-deb", "--field", binary, "Depends"), r"libpq5 .*libsqlite3-0 ")
-        self.assertIn("libpq-dev", run("dpkg-deb", "--field", library, "Depends"))
+        for needed in "libpq-dev", "libpg-query-dev", "nlohmann-json3-dev":
+            self.assertIn(needed, run("dpkg-deb", "--field", library, "Depends"))
         self.assertIn(" ./usr/bin/holdfast\n", run("dpkg-deb", "--contents", binary))
         self.assertIn("/holdfast/sql/database.hpp\n", run("dpkg-deb", "--contents", library))
         self.assertNotIn("/bin/", run("dpkg-deb", "--contents", library))
