@@ -484,9 +484,9 @@ TEST_P(Filters, TextStaysText) {
     for (const Record& run : runs) {
         const std::string text = quoted_text(run.workflow_id);
         for (const std::string& filter : {"WorkflowId = " + text,
-                                         "WorkflowId IN (" + text + ", 'x')",
-                                         "WorkflowId STARTS_WITH " + text,
-                                         "WorkflowId BETWEEN " + text + " AND " + text}) {
+                                          "WorkflowId IN (" + text + ", 'x')",
+                                          "WorkflowId STARTS_WITH " + text,
+                                          "WorkflowId BETWEEN " + text + " AND " + text}) {
             if (run.workflow_id != "\\" || filter.find("STARTS") == std::string::npos) {
                 EXPECT_THAT(found(filter, 9), ElementsAre(run.run)) << filter;
             }

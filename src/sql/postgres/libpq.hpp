@@ -7,6 +7,7 @@
 namespace holdfast::sql::postgres {
 
 // What we call, under its own name.
+// NOLINTBEGIN(readability-identifier-naming): the library's names.
 struct Libpq {
     decltype(&::PQcancel) PQcancel;
     decltype(&::PQclear) PQclear;
@@ -47,6 +48,7 @@ struct Libpq {
     decltype(&::PQstatus) PQstatus;
     decltype(&::PQtransactionStatus) PQtransactionStatus;
 };
+// NOLINTEND(readability-identifier-naming)
 
 // Throws unavailable if this machine does not have the library. After the first success it only
 // returns.
