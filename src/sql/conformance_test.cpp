@@ -45,7 +45,7 @@ protected:
             "                     PRIMARY KEY (name)) {strict}");
     }
 
-    std::int64_t notes() const { return db.number("SELECT count(*) FROM notes"); }
+    [[nodiscard]] std::int64_t notes() const { return db.number("SELECT count(*) FROM notes"); }
 
     test::Database db{GetParam()};
 };
@@ -310,7 +310,7 @@ TEST_P(Transactions, AMissingTableIsAnErrorThatNamesTheStatement) {
 
 TEST_P(Transactions, NothingBeginsForACallerWhoHasGivenUp) {
     int runs = 0;
-    std::stop_source source;
+    const std::stop_source source;
     source.request_stop();
     TxOptions stopped;
     stopped.stop = source.get_token();

@@ -89,6 +89,7 @@ TEST_P(SchemaStory, ManyHandlesThatMigrateAtOnceShareTheWork) {
     constexpr int handles = 4;
     std::barrier start(handles);
     std::vector<std::jthread> threads;
+    threads.reserve(handles);
     for (int i = 0; i < handles; ++i) {
         threads.emplace_back([&] {
             Database mine(db.url(), db.options());

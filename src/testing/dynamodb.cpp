@@ -65,6 +65,7 @@ bool answers(int port) {
 
 std::optional<std::string> DynamoEmulator::program() {
     namespace fs = std::filesystem;
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody here changes the environment.
     const char* const told = std::getenv("HOLDFAST_NODE_MODULES");
     fs::path modules = told == nullptr ? "" : told;
     // Else the one beside the build tree that this program is in.
@@ -99,6 +100,7 @@ void DynamoEmulator::start() {
         words.insert(words.end(), {"--db-path", file_});
     }
     std::vector<char*> arguments;
+    arguments.reserve(words.size() + 1);
     for (std::string& word : words) {
         arguments.push_back(word.data());
     }

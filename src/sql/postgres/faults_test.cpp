@@ -39,7 +39,7 @@ protected:
     }
 
     // How often `id` has been put there; 0 if it was not.
-    std::int64_t effects(std::int64_t id) const {
+    [[nodiscard]] std::int64_t effects(std::int64_t id) const {
         return direct.number("SELECT count(*) FROM effects WHERE id = " + std::to_string(id));
     }
 
@@ -273,7 +273,9 @@ TEST_F(Faults, AServerThatIsAwayIsAnErrorAndWorksAgainWhenItIsBack) {
 // --- opening ------------------------------------------------------------------------------------
 
 TEST_F(Faults, AnOpeningThatFailsSaysWhy) {
-    const auto open = [&](const std::string& url) { Database other(url, test::quick_options()); };
+    const auto open = [&](const std::string& url) {
+        const Database other(url, test::quick_options());
+    };
     EXPECT_EQ(test::code_of([&] { open(proxy.address().url("no_such_database")); }),
               Code::not_found);
     std::string stranger = proxy.address().url(direct.name());
