@@ -84,8 +84,9 @@ void Cluster::remove(const std::string& cluster, const Call& call) {
 }
 
 void Cluster::heartbeat(const Member& member, std::chrono::microseconds ttl, const Call& call) {
-    if (ttl.count() <= 0 || member.role == Role::all) {
-        throw InvalidArgument("a member has a role, and lives for more than no time");
+    if (ttl.count() <= 0 || ttl > member_ttl_max || member.role == Role::all) {
+        throw InvalidArgument(
+            "a member has a role, and lives for more than no time and less than a century");
     }
     (void)run(db_,
               operation::upsert_member,

@@ -1,9 +1,11 @@
-// Namespaces and queues under many hands.
+// Namespaces, queues and members under many hands.
 #include <atomic>
 #include <mutex>
 
+#include "statements_cluster.hpp"
 #include "store_fixture.hpp"
 
+#include <holdfast/store/cluster.hpp>
 #include <holdfast/store/namespace.hpp>
 #include <holdfast/store/queue.hpp>
 
@@ -64,6 +66,34 @@ TEST_P(CrowdStory, MessagesOfManySendersAreNumberedWithoutAGap) {
         }
         EXPECT_EQ(next, 100);
     }
+}
+
+// The worst moment: who prunes has found a host that is late, and waits for its row, in which the
+// host is just writing that it is alive.
+TEST(Members, AHostThatComesBackInTimeIsNotPruned) {
+    MigratedDatabase db{test::Backend::postgres};
+    Cluster cluster{db};
+    const Member ann{.host = HostId::random(), .rpc_address = "10.0.0.1"};
+    cluster.heartbeat(ann, 10s);
+    db.advance_clock(11s);
+    std::future<std::int64_t> pruned;
+    db->transact("Test", {}, [&](sql::Tx& tx) {
+        (void)tx.count(statements::upsert_member,
+                       ann.host.value,
+                       ann.rpc_address,
+                       ann.rpc_port,
+                       1,
+                       ann.session_start,
+                       std::int64_t{60'000'000});
+        pruned = std::async(std::launch::async, [&] { return cluster.prune(10); });
+        const Deadline deadline = Deadline::after(20s);
+        while (db.number("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
+                         "AND datname = current_database()") == 0) {
+            ASSERT_FALSE(deadline.passed()) << "nobody waits, so nothing is tested";
+        }
+    });
+    EXPECT_EQ(pruned.get(), 0);
+    EXPECT_THAT(cluster.members({}, 10), SizeIs(1));
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, CrowdStory, test::every_backend(), test::backend_name);

@@ -50,10 +50,12 @@ inline constexpr Statement page_of_members{
     "AND ($2 OR host_id = $3) AND ($4 OR rpc_address = $5) AND ($6 = 0 OR role = $6) "
     "AND ($7 < 0 OR heartbeat_us > {now_us} - $7) AND session_start >= $8 "
     "AND expiry_us > {now_us} ORDER BY host_id LIMIT $9"};
+// The expiry is compared outside, too: a host that was found and then said that it is alive, while
+// this waited for its row, is looked at once more by that comparison, and by that one only.
 inline constexpr Statement prune_members{
     "store.prune_members",
-    "DELETE FROM cluster_membership WHERE membership_partition = 0 AND host_id IN "
-    "(SELECT host_id FROM cluster_membership WHERE expiry_us < {now_us} ORDER BY expiry_us "
-    "LIMIT $1)"};
+    "DELETE FROM cluster_membership WHERE membership_partition = 0 AND expiry_us < {now_us} "
+    "AND host_id IN (SELECT host_id FROM cluster_membership WHERE membership_partition = 0 "
+    "AND expiry_us < {now_us} ORDER BY expiry_us LIMIT $1)"};
 
 }  // namespace holdfast::store::statements

@@ -42,6 +42,9 @@ struct Member {
     friend bool operator==(const Member&, const Member&) = default;
 };
 
+// As long as nobody waits for; what is longer is somebody's mistake.
+inline constexpr std::chrono::hours member_ttl_max{24 * 365 * 100};
+
 // Which hosts. Empty fields ask for nothing.
 struct MemberFilter {
     std::optional<HostId> host{};
@@ -71,7 +74,8 @@ public:
     void remove(const std::string& cluster, const Call& call = {});
 
     // A host says that it is alive, and will be for `ttl`. The heartbeat and the expiry are taken
-    // from the database's clock. Requires: a positive ttl, and a role. Else invalid_argument.
+    // from the database's clock. Requires: a positive ttl up to member_ttl_max, and a role. Else
+    // invalid_argument.
     void heartbeat(const Member& member, std::chrono::microseconds ttl, const Call& call = {});
     // Hosts whose record has not expired, by id, after the last of the page before.
     [[nodiscard]] std::vector<Member> members(const MemberFilter& filter,
