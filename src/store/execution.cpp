@@ -63,6 +63,22 @@ void require_same_workflow(const RunWrite& one, const std::optional<Snapshot>& o
     }
 }
 
+// The run that gives way is written besides the one that is reset: of one run there would be two
+// writes under one token.
+void require_other_run(const ResolveRequest& request) {
+    if (!request.current) {
+        return;
+    }
+    if (request.current->workflow != request.reset.workflow) {
+        throw InvalidPersistenceRequest("the current run is one of another workflow");
+    }
+    if (request.current->current.run == request.reset.current.run) {
+        throw InvalidPersistenceRequest(
+            fmt::format("run {} is reset, so it cannot give way to itself; leave `current` out",
+                        request.reset.current.run.text()));
+    }
+}
+
 void require_history(const sql::Dialect& dialect,
                      const ShardLease& lease,
                      const std::vector<AppendRequest>& nodes) {
@@ -276,9 +292,7 @@ void Executions::resolve_conflict(const ResolveRequest& request, const Call& cal
     require_workflow(request.reset.workflow);
     require_history(shards_.database().dialect(), request.lease, request.history);
     require_same_workflow(request.reset, request.new_run);
-    if (request.current && request.current->workflow != request.reset.workflow) {
-        throw InvalidPersistenceRequest("the current run is one of another workflow");
-    }
+    require_other_run(request);
     const Gates::Turn turn = shards_.gates().take(request.lease.shard, call);
     again_if_duplicate([&] {
         transact(shards_.database(), operation::resolve_run, call, [&](sql::Tx& tx) {

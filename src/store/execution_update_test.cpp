@@ -215,8 +215,9 @@ public:
 TEST_P(ResolveStory, AZombieTakesThePlaceOfTheCurrentRun) {
     HOLDFAST_CHECK("store 148");
     const Snapshot reset = next(zombie, "reset");
+    const Snapshot bystander = create_zombie(made.workflow);
     ResolveRequest request{
-        .lease = lease, .reset = reset, .current = mutation(zombie), .new_run = {}};
+        .lease = lease, .reset = reset, .current = mutation(bystander), .new_run = {}};
     EXPECT_EQ(error_of<CurrentWorkflowConditionFailed>([&] {
                   executions.resolve_conflict(request);
               }).current(),
@@ -230,6 +231,7 @@ TEST_P(ResolveStory, AZombieTakesThePlaceOfTheCurrentRun) {
     request.lease = stale;
     EXPECT_THROW(executions.resolve_conflict(request), ShardOwnershipLost);
     expect_unchanged();
+    EXPECT_EQ(find(bystander), stored(bystander));
 
     HOLDFAST_CHECK("store 147");
     request.lease = lease;
@@ -238,6 +240,14 @@ TEST_P(ResolveStory, AZombieTakesThePlaceOfTheCurrentRun) {
     EXPECT_EQ(find(zombie), stored(reset));
     EXPECT_EQ(find(made).value().record, request.current->record);
     EXPECT_EQ(current(made.workflow), reset.current);
+}
+
+// Both would be written under the token that was found, and the second would miss it in silence.
+TEST_P(ResolveStory, ARunDoesNotGiveWayToItself) {
+    const ResolveRequest request{
+        .lease = lease, .reset = next(made, "reset"), .current = mutation(made), .new_run = {}};
+    EXPECT_THROW(executions.resolve_conflict(request), InvalidPersistenceRequest);
+    expect_unchanged();
 }
 
 TEST_P(ResolveStory, AResetDropsAllThatTheRunHadBefore) {

@@ -137,7 +137,7 @@ struct UpdateRequest {
 
 enum class ResolveMode : std::uint8_t { update_current, bypass_current };
 // Replaces a run by another history of itself. With update_current the current run must be that of
-// `current`, or else the reset one.
+// `current`, which is not the reset one, or else the reset one.
 struct ResolveRequest {
     ShardLease lease{};
     ResolveMode mode = ResolveMode::update_current;
