@@ -130,6 +130,15 @@ TEST(Filter, ValuesHaveTheTypeOfWhatTheyAreComparedWith) {
     EXPECT_EQ(tree("ExecutionDuration > '1h30m'"), "ExecutionDuration > 5400000000");
     EXPECT_EQ(tree("ExecutionDuration > '01:30:05'"), "ExecutionDuration > 5405000000");
     EXPECT_EQ(tree("ExecutionDuration > 5000"), "ExecutionDuration > 5") << "nanoseconds";
+    EXPECT_EQ(tree("ExecutionDuration > '5000'"), "ExecutionDuration > 5");
+    EXPECT_EQ(tree("ExecutionDuration > '1.5h'"), "ExecutionDuration > 5400000000");
+    EXPECT_EQ(tree("ExecutionDuration > '.25s'"), "ExecutionDuration > 250000");
+    EXPECT_EQ(tree("ExecutionDuration > '1d2h3m4s5ms6us7ns'"), "ExecutionDuration > 93784005006");
+    EXPECT_EQ(tree("ExecutionDuration > '7\u00B5s' OR ExecutionDuration > '7\u03BCs'"),
+              "[any ExecutionDuration > 7 | ExecutionDuration > 7]");
+    EXPECT_EQ(tree("ExecutionDuration > '-2m30s'"), "ExecutionDuration > -150000000");
+    EXPECT_EQ(tree("ExecutionDuration < '1000000d'"), "ExecutionDuration < 9223372036854775")
+        << "as long as any";
 
     EXPECT_EQ(tree("RunId = '01234567-89AB-cdef-0123-456789abcdef'"),
               "RunId in 01234567-89ab-cdef-0123-456789abcdef");
@@ -216,7 +225,17 @@ TEST(Filter, AMistakeIsNamedWithItsPlace) {
              Case{"RunId > '01234567-89ab-cdef-0123-456789abcdef'", 7, "for RunId"},
              Case{"StartTime > 'yesterday'", 13, "yesterday"},
              Case{"StartTime > 1.5", 13, "expected a time"},
-             Case{"ExecutionDuration > 'long'", 21, "long"},
+             Case{"StartTime > 'yesterday +02:00'", 13, "expected a time such as"},
+             Case{"StartTime > 'yesterday +02:00'", 13, "found 'yesterday +02:00'"},
+             Case{"StartTime > '2026-01-02T03:04:05++1:+2'", 13, "expected a time such as"},
+             Case{"ExecutionDuration > 'long'", 21, "found 'long'"},
+             Case{"ExecutionDuration > ''", 21, "expected a duration such as '1h30m'"},
+             Case{"ExecutionDuration > '-'", 21, "expected a duration"},
+             Case{"ExecutionDuration > '1h30'", 21, "expected a duration"},
+             Case{"ExecutionDuration > '.h'", 21, "expected a duration"},
+             Case{"ExecutionDuration > '1 h'", 21, "expected a duration"},
+             Case{"ExecutionDuration > '01:60:00'", 21, "expected a duration"},
+             Case{"ExecutionDuration > '1:+1:+1'", 21, "expected a duration"},
              Case{"HistoryLength = 1.5", 17, "expected a whole number"},
              Case{"HistoryLength = 99999999999999999999", 17, "expected a whole number"},
              Case{"a = 1e999", 5, "expected a number that is not as large"},

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "search_attributes.hpp"
 #include <fmt/core.h>
@@ -34,6 +35,11 @@ std::optional<T> read_number(std::string_view text) {
     const char* const end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data(), end, value);
     return error == std::errc{} && stop == end ? std::optional(value) : std::nullopt;
+}
+
+// Without a sign.
+std::optional<unsigned> read_digits(std::string_view text) {
+    return text.starts_with('+') ? std::nullopt : read_number<unsigned>(text);
 }
 
 std::int64_t integer_of(const Lexer& lexer, const Token& token, std::string_view expected) {
@@ -68,8 +74,8 @@ std::chrono::minutes take_offset(std::string& text) {
         return 0min;
     }
     const std::string_view offset = std::string_view(text).substr(text.size() - length);
-    const auto hours = read_number<unsigned>(offset.substr(1, 2));
-    const auto minutes = read_number<unsigned>(offset.substr(4, 2));
+    const auto hours = read_digits(offset.substr(1, 2));
+    const auto minutes = read_digits(offset.substr(4, 2));
     if ((offset[0] != '+' && offset[0] != '-') || offset[3] != ':' || !hours || *hours > 23 ||
         !minutes || *minutes > 59) {
         return 0min;
@@ -91,8 +97,8 @@ sql::Timestamp time_of(const Lexer& lexer, const Token& token) {
         const std::chrono::minutes east = take_offset(text);
         // What is said of times that no run can have is said of the first and the last.
         return std::clamp(parse_moment(text) - east, earliest, latest);
-    } catch (const Error& error) {
-        lexer.refuse(token.begin, error.what());
+    } catch (const Error&) {
+        lexer.refuse(token, "a time such as '2026-01-02T03:04:05Z' or '2026-01-02T03:04:05+02:00'");
     }
 }
 
@@ -102,9 +108,9 @@ std::optional<std::chrono::nanoseconds> clock_duration(std::string_view text) {
     if (text.size() < 7 || text[text.size() - 3] != ':' || text[text.size() - 6] != ':') {
         return std::nullopt;
     }
-    const auto hours = read_number<unsigned>(text.substr(0, text.size() - 6));
-    const auto minutes = read_number<unsigned>(text.substr(text.size() - 5, 2));
-    const auto seconds = read_number<unsigned>(text.substr(text.size() - 2));
+    const auto hours = read_digits(text.substr(0, text.size() - 6));
+    const auto minutes = read_digits(text.substr(text.size() - 5, 2));
+    const auto seconds = read_digits(text.substr(text.size() - 2));
     if (!hours || *hours > hours_max || !minutes || *minutes > 59 || !seconds || *seconds > 59) {
         return std::nullopt;
     }
@@ -112,20 +118,94 @@ std::optional<std::chrono::nanoseconds> clock_duration(std::string_view text) {
            std::chrono::seconds{*seconds};
 }
 
+struct Unit {
+    std::string_view name;
+    std::int64_t ns;
+};
+constexpr std::array<Unit, 9> duration_units{{{"ns", 1},
+                                              {"us", 1'000},
+                                              {"\u00B5s", 1'000},  // Micro, and the letter mu.
+                                              {"\u03BCs", 1'000},
+                                              {"ms", 1'000'000},
+                                              {"s", 1'000'000'000},
+                                              {"m", 60'000'000'000},
+                                              {"h", 3'600'000'000'000},
+                                              {"d", 86'400'000'000'000}}};
+
+// Takes one number with its unit off the front, as nanoseconds; what is too large is the largest.
+std::optional<std::int64_t> take_quantity(std::string_view& text) {
+    constexpr std::string_view digits = "0123456789";
+    constexpr std::int64_t longest = std::numeric_limits<std::int64_t>::max();
+    const auto take = [&](std::size_t length) {
+        const std::string_view taken = text.substr(0, length);
+        text.remove_prefix(taken.size());
+        return taken;
+    };
+    const std::string_view whole = take(text.find_first_not_of(digits));
+    std::string_view fraction;
+    if (text.starts_with('.')) {
+        text.remove_prefix(1);
+        fraction = take(text.find_first_not_of(digits));
+    }
+    const std::string_view name = take(text.find_first_of("0123456789."));
+    const auto* const unit = std::find_if(duration_units.begin(),
+                                          duration_units.end(),
+                                          [&](const Unit& known) { return known.name == name; });
+    if (unit == duration_units.end() || (whole.empty() && fraction.empty())) {
+        return std::nullopt;
+    }
+    const auto number =
+        whole.empty() ? std::optional<std::int64_t>(0) : read_number<std::int64_t>(whole);
+    if (!number || *number >= longest / unit->ns) {
+        return longest;
+    }
+    std::int64_t ns = *number * unit->ns;
+    for (std::int64_t place = unit->ns; const char digit : fraction) {
+        place /= 10;
+        ns += (digit - '0') * place;
+    }
+    return ns;
+}
+
+// As Temporal takes them: numbers with units, 1h30m, 1.5h, -2d, if it is such a text.
+std::optional<std::chrono::nanoseconds> unit_duration(std::string_view text) {
+    constexpr std::int64_t longest = std::numeric_limits<std::int64_t>::max();
+    const bool negative = text.starts_with('-');
+    if (negative || text.starts_with('+')) {
+        text.remove_prefix(1);
+    }
+    if (text.empty()) {
+        return std::nullopt;
+    }
+    std::int64_t total = 0;
+    while (!text.empty()) {
+        const auto quantity = take_quantity(text);
+        if (!quantity) {
+            return std::nullopt;
+        }
+        total = *quantity > longest - total ? longest : total + *quantity;
+    }
+    return std::chrono::nanoseconds{negative ? -total : total};
+}
+
 std::int64_t duration_of(const Lexer& lexer, const Token& token) {
+    constexpr std::string_view expected =
+        "a duration such as '1h30m' or '01:30:00', or a number of nanoseconds";
     const auto in_us = [](std::chrono::nanoseconds duration) {
         return std::int64_t{std::chrono::floor<std::chrono::microseconds>(duration).count()};
     };
     if (token.kind != Token::Kind::text) {
-        return in_us(std::chrono::nanoseconds{
-            integer_of(lexer, token, "a duration such as '1h30m', or a number of nanoseconds")});
+        return in_us(std::chrono::nanoseconds{integer_of(lexer, token, expected)});
     }
-    try {
-        const auto clock = clock_duration(token.meaning);
-        return in_us(clock ? *clock : parse_duration(token.meaning));
-    } catch (const Error& error) {
-        lexer.refuse(token.begin, error.what());
+    if (const auto ns = read_number<std::int64_t>(token.meaning)) {
+        return in_us(std::chrono::nanoseconds{*ns});
     }
+    const auto clock = clock_duration(token.meaning);
+    const auto duration = clock ? clock : unit_duration(token.meaning);
+    if (!duration) {
+        lexer.refuse(token, expected);
+    }
+    return in_us(*duration);
 }
 
 Uuid id_of(const Lexer& lexer, const Token& token) {
