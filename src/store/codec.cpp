@@ -1,10 +1,26 @@
 #include "codec.hpp"
 
+#include <algorithm>
+
 #include <fmt/core.h>
 
 #include <holdfast/store/error.hpp>
 
 namespace holdfast::store {
+
+bool is_utf8(std::string_view text) {
+    if (std::all_of(text.begin(), text.end(), [](char c) {
+            return static_cast<unsigned char>(c) < 0x80U;  // As most names are.
+        })) {
+        return true;
+    }
+    try {
+        (void)nlohmann::json(text).dump();
+        return true;
+    } catch (const nlohmann::json::exception&) {
+        return false;
+    }
+}
 
 Blob to_blob(const nlohmann::json& value) {
     std::string text;

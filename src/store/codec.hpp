@@ -11,6 +11,8 @@ namespace holdfast::store {
 
 inline constexpr std::string_view json_encoding = "Json";
 
+[[nodiscard]] bool is_utf8(std::string_view text);
+
 // Requires: all text is UTF-8. Else invalid_argument.
 [[nodiscard]] Blob to_blob(const nlohmann::json& value);
 // Throws DamagedData if the bytes are no JSON; `what` names the row.

@@ -1,5 +1,6 @@
 #include "door.hpp"
 
+#include "codec.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/store/error.hpp>
@@ -26,6 +27,9 @@ void require_name(std::string_view what, std::string_view name, std::size_t byte
     }
     if (name.find('\0') != std::string_view::npos) {
         throw InvalidArgument(fmt::format("{} has a zero byte, which no key may have", what));
+    }
+    if (!is_utf8(name)) {
+        throw InvalidArgument(fmt::format("{} is not UTF-8; encode it so", what));
     }
 }
 

@@ -47,7 +47,7 @@ inline sql::Result run(sql::Database& db,
 [[nodiscard]] constexpr std::int64_t number(RangeId range) noexcept {
     return static_cast<std::int64_t>(range);
 }
-// Requires: 1 to `bytes_max` bytes without a zero among them. Else invalid_argument.
+// Requires: 1 to `bytes_max` bytes of UTF-8 without a zero among them. Else invalid_argument.
 void require_name(std::string_view what, std::string_view name, std::size_t bytes_max);
 // Requires: from 1 to page_size_max. Else InvalidPersistenceRequest.
 [[nodiscard]] std::int64_t require_page_size(std::int64_t size);

@@ -160,9 +160,16 @@ TEST_P(CreateStory, AFormerOwnerOfTheShardWritesNothing) {
     EXPECT_EQ(test::code_of([&] { executions.create({.lease = lease, .snapshot = made}); }),
               Code::invalid_argument);
     EXPECT_EQ(test::code_of([&] { (void)current(made.workflow); }), Code::invalid_argument);
-    made.workflow = workflow(std::string(name_bytes_max + 1, 'x'));
-    EXPECT_EQ(test::code_of([&] { executions.create({.lease = lease, .snapshot = made}); }),
-              Code::invalid_argument);
+    for (const std::string& no_name : {std::string(name_bytes_max + 1, 'x'),
+                                       std::string(),
+                                       std::string(1, '\0'),
+                                       std::string("caf\xE9")}) {
+        made.workflow = workflow(no_name);
+        EXPECT_EQ(test::code_of([&] { executions.create({.lease = lease, .snapshot = made}); }),
+                  Code::invalid_argument)
+            << no_name.size() << " bytes";
+    }
+    EXPECT_EQ(db.number("SELECT count(*) FROM executions"), 0);
     HOLDFAST_CHECK("store 158");
     EXPECT_EQ(test::code_of([&] { Executions::list_concrete(lease.shard); }), Code::unsupported);
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "codec.hpp"
 #include "filter_lexer.hpp"
 #include "filter_values.hpp"
 #include "search_attributes.hpp"
@@ -288,9 +289,7 @@ void require_text(std::string_view text) {
     if (text.find('\0') != std::string_view::npos) {
         throw InvalidArgument("the filter has a zero byte, which no text may have");
     }
-    try {
-        (void)nlohmann::json(text).dump();  // Refuses what is not UTF-8.
-    } catch (const nlohmann::json::exception&) {
+    if (!is_utf8(text)) {
         throw InvalidArgument("the filter is not UTF-8; encode it so");
     }
 }

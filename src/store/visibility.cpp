@@ -31,6 +31,14 @@ void require_record(const sql::Dialect& dialect, const VisibilityRecord& record)
     if (record.memo) {
         require_size(dialect, *record.memo);
     }
+    const auto require_name_if_any = [](std::string_view what, const std::string& name) {
+        if (!name.empty()) {
+            require_name(what, name, name_bytes_max);
+        }
+    };
+    require_name_if_any("the task queue's name", record.task_queue);
+    require_name_if_any("the parent's id", record.parent ? record.parent->workflow_id : "");
+    require_name_if_any("the root's id", record.root ? record.root->workflow_id : "");
 }
 
 std::optional<RelatedRun> related(const sql::Row& row, std::size_t column) {

@@ -327,6 +327,18 @@ TEST_P(VisibilityStory, WhatCannotBeMeantIsRefusedAtTheDoor) {
     };
     VisibilityRecord bad = run("", 0);
     EXPECT_TRUE(refuses(bad)) << "no id";
+    for (const std::string& no_name :
+         {std::string(name_bytes_max + 1, 'x'), std::string(1, '\0'), std::string("caf\xE9")}) {
+        bad = run("order", 0);
+        bad.task_queue = no_name;
+        EXPECT_TRUE(refuses(bad)) << no_name.size() << " bytes of a queue's name";
+        bad = run("order", 0);
+        bad.parent = RelatedRun{.workflow_id = no_name, .run = RunId::random()};
+        EXPECT_TRUE(refuses(bad)) << no_name.size() << " bytes of a parent's id";
+        bad = run("order", 0);
+        bad.root = RelatedRun{.workflow_id = no_name, .run = RunId::random()};
+        EXPECT_TRUE(refuses(bad)) << no_name.size() << " bytes of a root's id";
+    }
     bad = run("order", 0);
     bad.start_time = at(std::chrono::microseconds::max());
     EXPECT_TRUE(refuses(bad)) << "no such time";

@@ -39,7 +39,8 @@ struct VisibilityRecord {
     NamespaceId ns{};
     RunId run{};
     std::int64_t version = 0;
-    std::string workflow_id{};  // 1 to name_bytes_max bytes, and so is the type.
+    // 1 to name_bytes_max bytes of UTF-8, and so is the type. The other names may be empty.
+    std::string workflow_id{};
     std::string workflow_type{};
     RunStatus status = RunStatus::running;
     sql::Timestamp start_time{};
