@@ -94,6 +94,17 @@ auto with_key(const Table& table,
     return with_prefix(table, shard, category, use, key.id, args...);
 }
 
+// The first place behind a key.
+TaskKey after(TaskKey key, bool timed) {
+    if (key.id < std::numeric_limits<std::int64_t>::max()) {
+        ++key.id;
+    } else if (timed) {
+        key = {.fire = key.fire + std::chrono::microseconds{1},
+               .id = std::numeric_limits<std::int64_t>::min()};
+    }
+    return key;
+}
+
 TaskPage to_page(const sql::Rows& rows, bool timed, std::int64_t page_size, const TaskKey& max) {
     TaskPage page;
     page.tasks.reserve(rows.size());
@@ -106,10 +117,7 @@ TaskPage to_page(const sql::Rows& rows, bool timed, std::int64_t page_size, cons
         page.tasks.push_back(std::move(task));
     }
     if (std::ssize(page.tasks) == page_size) {
-        TaskKey next = page.tasks.back().key;
-        if (next.id < std::numeric_limits<std::int64_t>::max()) {
-            ++next.id;
-        }
+        const TaskKey next = after(page.tasks.back().key, timed);
         if (timed ? next.fire < max.fire : next.id < max.id) {
             page.next = next;
         }

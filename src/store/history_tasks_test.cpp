@@ -92,6 +92,23 @@ TEST_P(TaskStory, TasksThatFireAtOneMomentAreOrderedByTheirIds) {
     EXPECT_THROW((void)tasks.read(lease.shard, Category::timer, all, 0), InvalidPersistenceRequest);
 }
 
+// Behind the last id of a moment is the next moment: a page that begins there ends.
+TEST_P(TaskStory, TheLastIdOfAMomentIsReadOnce) {
+    constexpr std::int64_t last = std::numeric_limits<std::int64_t>::max();
+    const Tasks two{{Category::timer,
+                     {{.key = {.fire = at(7s), .id = last}, .blob = blob("task")},
+                      {.key = {.fire = at(7s) + 1us, .id = -5}, .blob = blob("task")}}}};
+    tasks.add(lease, two);
+    TaskRange all{.min = {.fire = at(0s), .id = 0}, .max = {.fire = at(8s), .id = 0}};
+    const TaskPage first = tasks.read(lease.shard, Category::timer, all, 1);
+    EXPECT_EQ(first.tasks.at(0).key.id, last);
+    all.min = first.next.value();
+    const TaskPage second = tasks.read(lease.shard, Category::timer, all, 1);
+    EXPECT_EQ(second.tasks.at(0).key, (TaskKey{.fire = at(7s) + 1us, .id = -5}));
+    all.min = second.next.value();
+    EXPECT_THAT(tasks.read(lease.shard, Category::timer, all, 1).tasks, IsEmpty());
+}
+
 TEST_P(TaskStory, AFormerOwnerAddsNoTask) {
     HOLDFAST_CHECK("store 163");
     const Tasks one{{Category::transfer, {task(Category::transfer, 1)}}};

@@ -68,6 +68,14 @@ auto with_place(Fairness fairness,
     return use(key.range_hash, key.digest, place.id, args...);
 }
 
+// The first place behind this one: of a fair queue the next pass follows the last id.
+TaskPlace after(const TaskPlace& place) {
+    if (place.id < std::numeric_limits<std::int64_t>::max()) {
+        return {.pass = place.pass, .id = place.id + 1};
+    }
+    return {.pass = place.pass + 1, .id = std::numeric_limits<std::int64_t>::min()};
+}
+
 TaskQueue queue_of(const sql::Row& row) {
     return {.range = RangeId{row.get<std::int64_t>(0)},
             .info = {.data = row.get<sql::Bytes>(1), .encoding = row.get<std::string>(2)}};
@@ -244,9 +252,11 @@ QueueTaskPage TaskQueues::read(const TaskQueueKey& key,
                                        .encoding = row.get<std::string>(id + 2)},
                               .subqueue = key.subqueue});
     }
-    if (std::ssize(page.tasks) == page_size && page.tasks.back().place.id + 1 < max_id) {
-        page.next = page.tasks.back().place;
-        ++page.next->id;
+    if (std::ssize(page.tasks) == page_size) {
+        const TaskPlace next = after(page.tasks.back().place);
+        if (is_fair || next.id < max_id) {
+            page.next = next;
+        }
     }
     return page;
 }

@@ -169,21 +169,23 @@ TEST_P(TaskQueueStory, TasksComeInTheirOrderUntilTheyAreComplete) {
     HOLDFAST_CHECK("store 75");
     HOLDFAST_CHECK("store 77");
     plain.create(key, {.range = RangeId{1}, .info = {}});
-    std::vector<QueueTask> batch;
     std::vector<std::int64_t> expected;
-    for (std::int64_t id = 1; id <= 32; ++id) {
-        batch.push_back(task(0, id));
-        expected.push_back(id);
+    for (std::int64_t batch = 0; batch < 32; ++batch) {
+        std::vector<QueueTask> tasks;
+        for (std::int64_t id = batch * 32 + 1; id <= (batch + 1) * 32; ++id) {
+            tasks.push_back(task(0, id));
+            expected.push_back(id);
+        }
+        plain.add(key, RangeId{1}, tasks);
     }
-    plain.add(key, RangeId{1}, batch);
     EXPECT_EQ(ids(read_all(plain, {}, 1)), expected);
     EXPECT_EQ(ids(read_all(plain, {}, 100)), expected);
     EXPECT_THAT(ids(plain.read(key, {0, 5}, 2, 9).tasks), ElementsAre(5, 6));
-    EXPECT_EQ(plain.complete_before(key, {0, 33}, 20), 20);
-    EXPECT_EQ(plain.complete_before(key, {0, 33}, 20), 12);
-    EXPECT_THAT(read_all(plain, {}, 10), IsEmpty());
+    EXPECT_EQ(plain.complete_before(key, {0, 1'025}, 1'000), 1'000);
     HOLDFAST_CHECK("store 76");
-    EXPECT_THROW(plain.complete_before(key, {0, 33}, 0), InvalidPersistenceRequest);
+    EXPECT_THROW(plain.complete_before(key, {0, 1'025}, 0), InvalidPersistenceRequest);
+    EXPECT_EQ(plain.complete_before(key, {0, 1'025}, 1'000), 24) << "no task was deleted by that";
+    EXPECT_THAT(read_all(plain, {}, 10), IsEmpty());
     EXPECT_THROW((void)plain.read(key, {1, 0}, 1), InvalidPersistenceRequest);
 
     HOLDFAST_CHECK("store 78");
@@ -197,6 +199,9 @@ TEST_P(TaskQueueStory, TasksComeInTheirOrderUntilTheyAreComplete) {
     fair.add(key, RangeId{1}, {task(3, 5), task(4, 1), task(5, 20)});
     EXPECT_EQ(fair.complete_before(key, {3, 0}, 10), 4);
     EXPECT_THAT(ids(read_all(fair, {1, 0}, 2)), ElementsAre(5, 1, 20));
+    constexpr std::int64_t last_id = std::numeric_limits<std::int64_t>::max();
+    fair.add(key, RangeId{1}, {task(6, last_id - 1), task(6, last_id), task(7, 2)});
+    EXPECT_THAT(ids(read_all(fair, {6, 0}, 1)), ElementsAre(last_id - 1, last_id, 2));
     EXPECT_THROW((void)fair.read(key, {0, 0}, 1), InvalidPersistenceRequest);
     EXPECT_THROW((void)fair.read(key, {1, 0}, 1, 9), InvalidPersistenceRequest);
 
