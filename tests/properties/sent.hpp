@@ -1,6 +1,7 @@
 // What this process has really sent to a server: every text that the driver handed to libpq.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ public:
 
     // Those that were not taken before.
     [[nodiscard]] std::vector<std::string> take();
+    // What was to be committed together, in its order; each such list once. A statement without
+    // BEGIN is one alone. Of connections that were opened since the first object of this class.
+    [[nodiscard]] std::set<std::vector<std::string>> transactions() const;
 };
 
 }  // namespace holdfast::test

@@ -1,0 +1,100 @@
+// Aurora DSQL checks at a commit the rows that were written or locked, and no others. So whatever a
+// transaction of the store reads before it writes is locked, or a row that was locked before keeps
+// it as it is. Judged by what was really sent, transaction by transaction.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "sent.hpp"
+#include "statements.hpp"
+#include "statements_execution.hpp"
+#include "statements_namespace.hpp"
+#include "statements_queue.hpp"
+#include "tour_fixture.hpp"
+
+namespace holdfast::store::stories {
+namespace {
+
+using Transaction = std::vector<std::string>;
+
+std::string on_dsql(const sql::Statement& statement) {
+    return sql::render(sql::Product::dsql, statement.name(), statement.text()).text;
+}
+
+// Reads that lock nothing, and the lock under which what they find cannot change. Whoever adds one
+// says here why it is right.
+std::map<std::string, std::string> reads_under_a_lock() {
+    using namespace statements;
+    const std::string counter = on_dsql(lock_namespace_metadata);
+    const std::string queue = on_dsql(lock_queue_metadata);
+    const std::string named_queue = on_dsql(lock_queue);
+    return {{on_dsql(select_namespace), counter},
+            {on_dsql(select_namespace_by_name), counter},
+            {on_dsql(insert_message), queue},
+            {on_dsql(delete_messages), queue},
+            {on_dsql(last_named_message), named_queue},
+            {on_dsql(insert_named_message), named_queue},
+            {on_dsql(insert_buffered_event), on_dsql(lock_execution)}};
+}
+
+bool reads_without_a_lock(const std::string& text) {
+    return text.find("SELECT ") != std::string::npos && !text.ends_with("FOR UPDATE") &&
+           text != on_dsql(sql::statements::now);  // The time decides nothing.
+}
+bool writes(const std::string& text) {
+    return !text.starts_with("SELECT ");
+}
+
+// What a transaction that writes reads without a proof that it stays so until the commit.
+std::vector<std::string> unproved(const Transaction& transaction) {
+    static const std::map<std::string, std::string> proofs = reads_under_a_lock();
+    std::vector<std::string> found;
+    if (transaction.size() == 1 || std::none_of(transaction.begin(), transaction.end(), writes)) {
+        return found;  // One statement decides by the row that it writes, or nothing is written.
+    }
+    for (auto read = transaction.begin(); read != transaction.end(); ++read) {
+        const auto proof = proofs.find(*read);
+        const bool proved =
+            proof != proofs.end() && std::find(transaction.begin(), read, proof->second) != read;
+        if (reads_without_a_lock(*read) && !proved) {
+            found.push_back(*read);
+        }
+    }
+    return found;
+}
+
+TEST(SnapshotIsolation, WhatATransactionDecidesByIsLockedOrWritten) {
+    const MigratedDatabase place{test::Backend::dsql};
+    const test::Sent sent;
+    sql::Database db{place.url(), place.options()};
+    Tour(db).see_all();
+
+    std::set<std::string> all;
+    std::size_t blocks = 0;
+    for (const Transaction& transaction : sent.transactions()) {
+        EXPECT_THAT(unproved(transaction), IsEmpty());
+        all.insert(transaction.begin(), transaction.end());
+        blocks += transaction.size() > 1 ? 1 : 0;
+    }
+    EXPECT_GT(blocks, 20U) << "or little was tested";
+    for (const auto& [read, lock] : reads_under_a_lock()) {
+        EXPECT_TRUE(all.contains(read)) << "nobody needs it any more: " << read;
+    }
+}
+
+// The test above must be able to fail.
+TEST(SnapshotIsolation, AReadThatProvesNothingWouldBeFound) {
+    using namespace statements;
+    const std::string read = on_dsql(select_execution);
+    const std::string lock = on_dsql(lock_execution);
+    const std::string write = on_dsql(update_execution);
+    EXPECT_THAT(unproved({read, write}), ElementsAre(read));
+    EXPECT_THAT(unproved({lock, write}), IsEmpty());
+    EXPECT_THAT(unproved({read, lock}), IsEmpty()) << "it writes nothing";
+    const std::string append = on_dsql(insert_buffered_event);
+    EXPECT_THAT(unproved({append, lock, write}), ElementsAre(append)) << "locked too late";
+    EXPECT_THAT(unproved({lock, append, write}), IsEmpty());
+}
+
+}  // namespace
+}  // namespace holdfast::store::stories
