@@ -40,6 +40,19 @@ std::int64_t first_in(const sql::Rows& rows, const QueueName& queue) {
                     describe(queue));
 }
 
+std::vector<Message> page_of(const sql::Rows& rows, std::int64_t first, std::int64_t page_size) {
+    std::vector<Message> page;
+    for (const sql::Row row : rows) {
+        const auto id = row.get<std::int64_t>(0);
+        if (id >= first && std::ssize(page) < page_size) {
+            page.push_back(
+                {.id = id,
+                 .blob = {.data = row.get<sql::Bytes>(1), .encoding = row.get<std::string>(2)}});
+        }
+    }
+    return page;
+}
+
 }  // namespace
 
 QueueAlreadyExists::QueueAlreadyExists(const QueueName& queue, std::source_location where)
@@ -88,21 +101,21 @@ std::vector<Message> NamedQueues::read(const QueueName& queue,
     if (after && *after < 0) {
         throw InvalidPersistenceRequest(fmt::format("no page ends with message {}", *after));
     }
+    const auto ask = [&](sql::Tx& tx, std::int64_t from) {
+        return tx.ask(
+            statements::range_named_messages, queue.type, queue.name, from, page_size + 1);
+    };
     return transact(db_, operation::read_named_queue, call, [&](sql::Tx& tx) {
-        const std::int64_t first =
-            first_in(tx.query(statements::select_queue, queue.type, queue.name), queue);
-        const sql::Rows rows = tx.query(statements::range_named_messages,
-                                        queue.type,
-                                        queue.name,
-                                        std::max(first, after ? *after + 1 : 0),
-                                        page_size);
-        std::vector<Message> page;
-        for (const sql::Row row : rows) {
-            page.push_back(
-                {.id = row.get<std::int64_t>(0),
-                 .blob = {.data = row.get<sql::Bytes>(1), .encoding = row.get<std::string>(2)}});
+        sql::Answer metadata = tx.ask(statements::select_queue, queue.type, queue.name);
+        sql::Answer messages = ask(tx, after ? *after + 1 : 0);
+        const std::int64_t first = first_in(metadata.rows(), queue);
+        sql::Rows rows = messages.rows();
+        // Of what was deleted, the highest may still be there, for which one more was asked for.
+        // There is more of it only while somebody is about to delete it.
+        if (std::ssize(rows) > 1 && rows[1].get<std::int64_t>(0) < first) {
+            rows = ask(tx, first).rows();
         }
-        return page;
+        return page_of(rows, first, page_size);
     });
 }
 

@@ -93,13 +93,15 @@ void Queue::remove(std::int64_t id, const Call& call) {
 
 std::int64_t Queue::remove_range(std::int64_t after, std::int64_t last, const Call& call) {
     return in_chunks([&] {
-        return db_.transact(
-            operation::delete_messages.name,
-            eager(operation::delete_messages, call),
-            [&](sql::Tx& tx) {
-                (void)require_queue(tx.query(statements::lock_queue_metadata, type_), type_);
-                return tx.count(statements::delete_messages, type_, after, last, chunk_rows);
-            });
+        return db_.transact(operation::delete_messages.name,
+                            eager(operation::delete_messages, call),
+                            [&](sql::Tx& tx) {
+                                sql::Answer locked = tx.ask(statements::lock_queue_metadata, type_);
+                                sql::Answer deleted = tx.ask(
+                                    statements::delete_messages, type_, after, last, chunk_rows);
+                                (void)require_queue(locked.rows(), type_);
+                                return static_cast<std::int64_t>(deleted.rows().size());
+                            });
     });
 }
 

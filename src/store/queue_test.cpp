@@ -146,6 +146,25 @@ TEST_P(QueueStory, ANamedQueueIsReadFromTheFirstMessageThatWasNotDeleted) {
     EXPECT_THAT(ids(named.read(orders, 10)), ElementsAre(6));
 }
 
+// Who deleted them was killed before their rows were gone: nobody reads them any more.
+TEST_P(QueueStory, MessagesWhoseRowsAreStillThereStayDeleted) {
+    named.create(orders);
+    for (int i = 0; i < 6; ++i) {
+        named.enqueue(orders, blob("m"));
+    }
+    const std::string text = R"({"partitions": {"0": {"first": 4}}})";
+    db.execute("UPDATE queues SET metadata_payload = " +
+               (GetParam() == test::Backend::sqlite ? "CAST('" + text + "' AS BLOB)"
+                                                    : "convert_to('" + text + "', 'UTF8')"));
+    EXPECT_THAT(ids(named.read(orders, 1)), ElementsAre(4));
+    EXPECT_THAT(ids(named.read(orders, 10)), ElementsAre(4, 5));
+    EXPECT_THAT(ids(named.read(orders, 10, 1)), ElementsAre(4, 5));
+    EXPECT_THAT(ids(named.read(orders, 1, 4)), ElementsAre(5));
+    EXPECT_EQ(named.list(3, 10).at(0).messages, 2);
+    EXPECT_EQ(named.remove_up_to(orders, 4), 1) << "and this takes their rows along";
+    EXPECT_EQ(db.number("SELECT count(*) FROM queue_messages"), 1);
+}
+
 TEST_P(QueueStory, NamedQueuesAreListedWithWhatTheyHold) {
     HOLDFAST_CHECK("store 121");
     EXPECT_THAT(named.list(3, 10), IsEmpty());

@@ -124,9 +124,16 @@ TEST_P(RoundTrips, NeitherDoesOneThatHasNoShard) {
     EXPECT_EQ(of([&] { queue.init(); }), 1);
     EXPECT_LE(of([&] { queue.enqueue(blob("m")); }), 2);
     EXPECT_LE(of([&] { queue.acknowledge("east", 1); }), 2);
+    queue.enqueue(blob("m"));
+    EXPECT_LE(of([&] { EXPECT_EQ(queue.remove_range(-1, 9), 1); }), 2);
     NamedQueues named{db};
     EXPECT_EQ(of([&] { named.create({.type = 1, .name = "n"}); }), 1);
     EXPECT_LE(of([&] { named.enqueue({.type = 1, .name = "n"}, blob("m")); }), 2);
+    EXPECT_LE(of([&] { EXPECT_THAT(named.read({.type = 1, .name = "n"}, 1), SizeIs(1)); }), 2);
+    EXPECT_EQ(named.remove_up_to({.type = 1, .name = "n"}, 0), 1);
+    named.enqueue({.type = 1, .name = "n"}, blob("m"));
+    EXPECT_LE(of([&] { EXPECT_THAT(named.read({.type = 1, .name = "n"}, 1), SizeIs(1)); }), 2)
+        << "also where the highest that was deleted is still there";
 
     Visibility visibility{db};
     VisibilityRecord seen{.ns = ns,

@@ -37,13 +37,13 @@ inline constexpr Statement range_messages{
     "WHERE queue_type = $1 AND message_id > $2 AND message_id <= $3 ORDER BY message_id LIMIT $4"};
 inline constexpr Statement delete_message{
     "store.delete_message", "DELETE FROM queue WHERE queue_type = $1 AND message_id = $2"};
-// All but the highest of the queue, $4 at most.
+// All but the highest of the queue, $4 at most; a row for each.
 inline constexpr Statement delete_messages{
     "store.delete_messages",
     "DELETE FROM queue WHERE queue_type = $1 AND message_id > $2 AND message_id <= $3 "
     "AND message_id < (SELECT max(message_id) FROM queue WHERE queue_type = $1) "
     "AND message_id <= coalesce((SELECT message_id FROM queue WHERE queue_type = $1 "
-    "AND message_id > $2 ORDER BY message_id LIMIT 1 OFFSET $4 - 1), $3)"};
+    "AND message_id > $2 ORDER BY message_id LIMIT 1 OFFSET $4 - 1), $3) RETURNING message_id"};
 
 // ---- Named queues -------------------------------------------------------------------------------
 
