@@ -21,7 +21,7 @@ std::span<const sql::MigrationFile> schema_files();  // Made from schema/*.sql.
 
 namespace {
 
-constexpr std::array plain{
+constexpr auto plain = std::to_array<const sql::Statement*>({
     &statements::insert_shard,
     &statements::insert_shard_once,
     &statements::select_shard,
@@ -186,7 +186,7 @@ constexpr std::array plain{
     &statements::insert_attribute,
     &statements::delete_attributes,
     &statements::find_visibility,
-};
+});
 constexpr std::array fenced{
     &statements::update_shard,
     &statements::update_current,

@@ -1,12 +1,23 @@
 // What is said of all statements and all transactions of the store.
 #include <holdfast/store/catalogue.hpp>
 
+#include <array>
 #include <set>
 
+#include "door.hpp"
+#include "statements_cluster.hpp"
+#include "statements_execution.hpp"
+#include "statements_history.hpp"
+#include "statements_matching.hpp"
+#include "statements_namespace.hpp"
+#include "statements_nexus.hpp"
+#include "statements_queue.hpp"
+#include "statements_shard.hpp"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <holdfast/testing/catalogue_rules.hpp>
+#include <holdfast/testing/check.hpp>
 
 namespace holdfast::store {
 namespace {
@@ -25,6 +36,41 @@ TEST(StoreCatalogue, EveryStatementHasANameOfItsOwn) {
     }
     for (const sql::FencedStatement* statement : catalogue().fenced) {
         EXPECT_TRUE(names.insert(statement->write().name()).second) << statement->write().name();
+    }
+}
+
+// All of one type, which is not that of other statements.
+constexpr std::array locking_reads{
+    &statements::lock_cluster,
+    &statements::lock_execution,
+    &statements::lock_current,
+    &statements::lock_current_chasm,
+    &statements::lock_branch,
+    &statements::lock_task_queue,
+    &statements::lock_task_queue_v2,
+    &statements::lock_namespace_metadata,
+    &statements::lock_endpoints_version,
+    &statements::lock_endpoint,
+    &statements::lock_queue_metadata,
+    &statements::lock_queue,
+    &statements::read_lock_shard,
+    &statements::write_lock_shard,
+};
+
+template <class Read>
+concept RunsAlone = requires(sql::Database& db, const Read& read, const Operation& operation) {
+    run(db, operation, Call{}, read, 7);
+};
+
+TEST(StoreCatalogue, ALockOutsideATransactionDoesNotCompile) {
+    HOLDFAST_CHECK("store 23");
+    static_assert(RunsAlone<sql::Statement>);
+    static_assert(!RunsAlone<LockingRead>);
+    const std::set<const sql::Statement*> known(locking_reads.begin(), locking_reads.end());
+    for (const sql::Statement* statement : catalogue().statements) {
+        const bool locks = statement->text().ends_with("{for_update}") ||
+                           statement->text().ends_with("{for_key_share}");
+        EXPECT_EQ(known.contains(statement), locks) << statement->name();
     }
 }
 

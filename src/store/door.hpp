@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "locking_read.hpp"
 #include "operations.hpp"
 
 #include <holdfast/sql/database.hpp>
@@ -32,6 +33,14 @@ sql::Result run(sql::Database& db,
                 const A&... args) {
     return db.run(operation.name, options_of(operation, call), statement, args...);
 }
+
+// A lock would end with the statement that takes it.
+template <class... A>
+sql::Result run(sql::Database& db,
+                const Operation& operation,
+                const Call& call,
+                const LockingRead& statement,
+                const A&... args) = delete;
 
 // One query that was built.
 inline sql::Result run(sql::Database& db,

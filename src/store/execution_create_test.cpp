@@ -154,7 +154,6 @@ TEST_P(CreateStory, AFormerOwnerOfTheShardWritesNothing) {
     EXPECT_EQ(current(made.workflow), std::nullopt);
     EXPECT_EQ(db.number("SELECT count(*) FROM transfer_tasks"), 0);
 
-    HOLDFAST_CHECK("store 23");  // A lock outside a transaction does not compile: only Tx asks.
     HOLDFAST_CHECK("store 24");
     made.workflow.archetype = Archetype{0};
     EXPECT_EQ(test::code_of([&] { executions.create({.lease = lease, .snapshot = made}); }),

@@ -1,6 +1,8 @@
 // Cluster metadata and membership. There is one partition of each, 0.
 #pragma once
 
+#include "locking_read.hpp"
+
 #include <holdfast/sql/statement.hpp>
 
 namespace holdfast::store::statements {
@@ -20,7 +22,7 @@ inline constexpr Statement select_cluster{
     "store.select_cluster",
     "SELECT version, data, data_encoding FROM cluster_metadata_info "
     "WHERE metadata_partition = 0 AND cluster_name = $1"};
-inline constexpr Statement lock_cluster{
+inline constexpr LockingRead lock_cluster{
     "store.lock_cluster",
     "SELECT version FROM cluster_metadata_info "
     "WHERE metadata_partition = 0 AND cluster_name = $1 {for_update}"};

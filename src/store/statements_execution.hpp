@@ -1,6 +1,8 @@
 // Runs and the pointers to the current ones: HistoryExecution, HistoryExecutionBuffer.
 #pragma once
 
+#include "locking_read.hpp"
+
 #include <holdfast/sql/statement.hpp>
 
 namespace holdfast::store::statements {
@@ -31,7 +33,7 @@ inline constexpr Statement delete_execution{
     "store.delete_execution",
     "DELETE FROM executions "
     "WHERE shard_id = $1 AND namespace_id = $2 AND workflow_id = $3 AND run_id = $4"};
-inline constexpr Statement lock_execution{
+inline constexpr LockingRead lock_execution{
     "store.lock_execution",
     "SELECT db_record_version, next_event_id, last_write_version FROM executions "
     "WHERE shard_id = $1 AND namespace_id = $2 AND workflow_id = $3 AND run_id = $4 {for_update}"};
@@ -55,7 +57,7 @@ inline constexpr Statement select_current{
     "SELECT run_id, create_request_id, state, status, start_time, last_write_version, data, "
     "data_encoding FROM current_executions "
     "WHERE shard_id = $1 AND namespace_id = $2 AND workflow_id = $3"};
-inline constexpr Statement lock_current{
+inline constexpr LockingRead lock_current{
     "store.lock_current",
     "SELECT run_id, create_request_id, state, status, start_time, last_write_version, data, "
     "data_encoding FROM current_executions "
@@ -85,7 +87,7 @@ inline constexpr Statement select_current_chasm{
     "SELECT run_id, create_request_id, state, status, start_time, last_write_version, data, "
     "data_encoding FROM current_chasm_executions "
     "WHERE shard_id = $1 AND namespace_id = $2 AND business_id = $3 AND archetype_id = $4"};
-inline constexpr Statement lock_current_chasm{
+inline constexpr LockingRead lock_current_chasm{
     "store.lock_current_chasm",
     "SELECT run_id, create_request_id, state, status, start_time, last_write_version, data, "
     "data_encoding FROM current_chasm_executions "

@@ -3,6 +3,8 @@
 // `txn_id` is stored with its sign turned; the statements take and give the stored one.
 #pragma once
 
+#include "locking_read.hpp"
+
 #include <holdfast/sql/statement.hpp>
 
 namespace holdfast::store::statements {
@@ -66,7 +68,7 @@ inline constexpr Statement insert_tree{
 inline constexpr Statement select_tree{"store.select_tree",
                                        "SELECT branch_id, data, data_encoding FROM history_tree "
                                        "WHERE shard_id = $1 AND tree_id = $2"};
-inline constexpr Statement lock_branch{
+inline constexpr LockingRead lock_branch{
     "store.lock_branch",
     "SELECT data, data_encoding FROM history_tree "
     "WHERE shard_id = $1 AND tree_id = $2 AND branch_id = $3 {for_update}"};

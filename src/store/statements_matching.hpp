@@ -1,6 +1,8 @@
 // Matching: task queues and their tasks, plain and fair, and what users have set for them.
 #pragma once
 
+#include "locking_read.hpp"
+
 #include <holdfast/sql/statement.hpp>
 
 namespace holdfast::store::statements {
@@ -23,7 +25,7 @@ inline constexpr Statement select_task_queue{
     "store.select_task_queue",
     "SELECT range_id, data, data_encoding, task_queue_name FROM task_queues "
     "WHERE range_hash = $1 AND task_queue_id = $2"};
-inline constexpr Statement lock_task_queue{
+inline constexpr LockingRead lock_task_queue{
     "store.lock_task_queue",
     "SELECT range_id FROM task_queues "
     "WHERE range_hash = $1 AND task_queue_id = $2 {for_update}"};
@@ -67,7 +69,7 @@ inline constexpr Statement select_task_queue_v2{
     "store.select_task_queue_v2",
     "SELECT range_id, data, data_encoding, task_queue_name FROM task_queues_v2 "
     "WHERE range_hash = $1 AND task_queue_id = $2"};
-inline constexpr Statement lock_task_queue_v2{
+inline constexpr LockingRead lock_task_queue_v2{
     "store.lock_task_queue_v2",
     "SELECT range_id FROM task_queues_v2 "
     "WHERE range_hash = $1 AND task_queue_id = $2 {for_update}"};

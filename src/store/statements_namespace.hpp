@@ -1,6 +1,8 @@
 // Namespaces. There is one partition, 54321.
 #pragma once
 
+#include "locking_read.hpp"
+
 #include <holdfast/sql/statement.hpp>
 
 namespace holdfast::store::statements {
@@ -35,7 +37,7 @@ inline constexpr Statement delete_namespace_by_name{"store.delete_namespace_by_n
 inline constexpr Statement select_namespace_metadata{
     "store.select_namespace_metadata",
     "SELECT notification_version FROM namespace_metadata WHERE partition_id = 54321"};
-inline constexpr Statement lock_namespace_metadata{
+inline constexpr LockingRead lock_namespace_metadata{
     "store.lock_namespace_metadata",
     "SELECT notification_version FROM namespace_metadata WHERE partition_id = 54321 {for_update}"};
 inline constexpr FencedStatement update_namespace_metadata{

@@ -1,6 +1,8 @@
 // Nexus endpoints and the version of their table, which is the row of id 0.
 #pragma once
 
+#include "locking_read.hpp"
+
 #include <holdfast/sql/statement.hpp>
 
 namespace holdfast::store::statements {
@@ -19,7 +21,7 @@ inline constexpr FencedStatement update_endpoints_version{
 inline constexpr Statement select_endpoints_version{
     "store.select_endpoints_version",
     "SELECT version FROM nexus_endpoints_partition_status WHERE id = 0"};
-inline constexpr Statement lock_endpoints_version{
+inline constexpr LockingRead lock_endpoints_version{
     "store.lock_endpoints_version",
     "SELECT version FROM nexus_endpoints_partition_status WHERE id = 0 {for_update}"};
 inline constexpr Statement insert_endpoint{
@@ -30,7 +32,7 @@ inline constexpr FencedStatement update_endpoint{
     "UPDATE nexus_endpoints SET data = $3, data_encoding = $4, version = version + 1 "
     "WHERE id = $1 AND version = $2",
     "SELECT version FROM nexus_endpoints WHERE id = $1"};
-inline constexpr Statement lock_endpoint{
+inline constexpr LockingRead lock_endpoint{
     "store.lock_endpoint", "SELECT version FROM nexus_endpoints WHERE id = $1 {for_update}"};
 inline constexpr Statement select_endpoint{
     "store.select_endpoint",

@@ -1,6 +1,8 @@
 // Queues, of both kinds.
 #pragma once
 
+#include "locking_read.hpp"
+
 #include <holdfast/sql/statement.hpp>
 
 namespace holdfast::store::statements {
@@ -17,7 +19,7 @@ inline constexpr Statement insert_queue_metadata{
 inline constexpr Statement select_queue_metadata{
     "store.select_queue_metadata",
     "SELECT version, data, data_encoding FROM queue_metadata WHERE queue_type = $1"};
-inline constexpr Statement lock_queue_metadata{
+inline constexpr LockingRead lock_queue_metadata{
     "store.lock_queue_metadata",
     "SELECT version, data, data_encoding FROM queue_metadata WHERE queue_type = $1 {for_update}"};
 inline constexpr FencedStatement update_queue_metadata{
@@ -54,9 +56,9 @@ inline constexpr Statement insert_queue{
 inline constexpr Statement select_queue{"store.select_queue",
                                         "SELECT metadata_payload, metadata_encoding FROM queues "
                                         "WHERE queue_type = $1 AND queue_name = $2"};
-inline constexpr Statement lock_queue{"store.lock_queue",
-                                      "SELECT metadata_payload, metadata_encoding FROM queues "
-                                      "WHERE queue_type = $1 AND queue_name = $2 {for_update}"};
+inline constexpr LockingRead lock_queue{"store.lock_queue",
+                                        "SELECT metadata_payload, metadata_encoding FROM queues "
+                                        "WHERE queue_type = $1 AND queue_name = $2 {for_update}"};
 inline constexpr Statement update_queue{
     "store.update_queue",
     "UPDATE queues SET metadata_payload = $3, metadata_encoding = $4 "

@@ -1,6 +1,8 @@
 // Shards: HistoryShard.
 #pragma once
 
+#include "locking_read.hpp"
+
 #include <holdfast/sql/statement.hpp>
 
 namespace holdfast::store::statements {
@@ -20,9 +22,9 @@ inline constexpr Statement select_shard{
     "store.select_shard", "SELECT range_id, data, data_encoding FROM shards WHERE shard_id = $1"};
 // For those who write under a lease: any number of them, side by side, where the database has a
 // lock for that. Whoever changes the range takes write_lock_shard first, so that he waits for them.
-inline constexpr Statement read_lock_shard{
+inline constexpr LockingRead read_lock_shard{
     "store.read_lock_shard", "SELECT range_id FROM shards WHERE shard_id = $1 {for_key_share}"};
-inline constexpr Statement write_lock_shard{
+inline constexpr LockingRead write_lock_shard{
     "store.write_lock_shard", "SELECT range_id FROM shards WHERE shard_id = $1 {for_update}"};
 inline constexpr FencedStatement update_shard{
     "store.update_shard",
