@@ -41,8 +41,8 @@ std::string escape_xml(std::string_view text) {
             case '"':
                 escaped += "&quot;";
                 break;
-            default:
-                escaped += c;
+            default:  // XML has no room for other control characters, not even escaped.
+                escaped += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
         }
     }
     return escaped;
@@ -172,6 +172,9 @@ void Chart::marker(std::string_view label, double x) {
         top,
         height - bottom,
         escape_xml(label));
+    if (legend_.empty() || legend_.back().first != "f") {
+        note("f", "faults");
+    }
 }
 
 std::string Chart::axes() const {

@@ -19,7 +19,7 @@ constexpr std::size_t points_max = 600;
 
 constexpr std::string_view style = R"css(
 :root { color-scheme: light dark; --page: #fff; --ink: #1d2430; --soft: #667085; --grid: #e4e7ec;
-  --a: #1f6feb; --b: #d9822b; --c: #2e9e6b; --d: #c0392b; --fault: #8e44ad; }
+  --a: #1f6feb; --b: #c8731c; --c: #22805a; --d: #c0392b; --fault: #8e44ad; }
 @media (prefers-color-scheme: dark) { :root { --page: #12161d; --ink: #e6e9ef; --soft: #98a2b3;
   --grid: #2a313c; --a: #6ea8fe; --b: #f0a35e; --c: #5fd0a0; --d: #ff7b6b; --fault: #c792ea; } }
 body { background: var(--page); color: var(--ink); font: 15px/1.5 system-ui, sans-serif;
@@ -40,6 +40,7 @@ svg { width: 100%; height: auto; }
 .column.d { fill: var(--d); } .cell-of-map.a { fill: var(--a); }
 i.a { background: var(--a) !important; } i.b { background: var(--b) !important; }
 i.c { background: var(--c) !important; } i.d { background: var(--d) !important; }
+i.f { background: var(--fault) !important; }
 table { border-collapse: collapse; } td, th { padding: .15rem .8rem .15rem 0; text-align: right; }
 td:first-child, th:first-child { text-align: left; } th { color: var(--soft); font-weight: 500; }
 .cell { padding: .35rem .6rem; border: 1px solid var(--page); color: #10151c; text-align: center; }
@@ -120,8 +121,11 @@ public:
             body += permits();
         }
         if (!result_.seen.waits.empty()) {
-            body += served(
-                "Waits: the share of borrowers served within, %", "served", result_.seen.waits);
+            body += served("Waits: the share of borrowers that waited no longer, %",
+                           "borrowers",
+                           result_.seen.waits);
+        }
+        if (!result_.seen.idles.empty()) {
             body += served(
                 "Time in the reservoir: the share lent within, %", "lent", result_.seen.idles);
         }

@@ -25,6 +25,7 @@ TEST(Page, HasAChartForEachQuestionAndMarksTheFaults) {
     const std::string page = page_of(scenario, simulate(scenario, 1));
     EXPECT_EQ(count(page, "<svg "), 9);
     EXPECT_EQ(count(page, "class=\"fault\""), 6) << "one in each chart over time";
+    EXPECT_EQ(count(page, "<i class=\"f\"></i>faults"), 6) << "and what it is";
     EXPECT_GE(count(page, "class=\"cell-of-map a\""), 60) << "one or more at each look";
     EXPECT_EQ(count(page, "a<b>"), 0) << "names are not markup";
     EXPECT_EQ(count(page, "http"), 0) << "nothing is fetched";

@@ -60,6 +60,28 @@ std::span<const CsvColumn> columns_of(const Scenario& scenario) {
     return reservoir_columns;
 }
 
+// A name as a field of a CSV file.
+std::string csv_field(const std::string& name) {
+    if (name.find_first_of(",\"\r\n") == std::string::npos) {
+        return name;
+    }
+    std::string quoted = "\"";
+    for (const char c : name) {
+        quoted += c == '"' ? "\"\"" : std::string(1, c);
+    }
+    return quoted + "\"";
+}
+
+// "converge: history: never had its connections (at 1m)"
+std::string told(const Violation& violation) {
+    return fmt::format("{}: {}{}{} (at {})",
+                       violation.assertion,
+                       violation.service,
+                       violation.service.empty() ? "" : ": ",
+                       violation.what,
+                       format_duration(violation.at));
+}
+
 std::string keeper_line(const Sample& s) {
     return fmt::format(
         "open {}/{}, opened {} by warm-up, {} by keeper, closed {} by age, {} by "
@@ -145,12 +167,7 @@ std::string verdict_of(const Result& result) {
     }
     std::string text;
     for (const Violation& violation : result.violations) {
-        text += fmt::format("FAIL: {}: {}{}{} (at {})\n",
-                            violation.assertion,
-                            violation.service,
-                            violation.service.empty() ? "" : ": ",
-                            violation.what,
-                            format_duration(violation.at));
+        text += fmt::format("FAIL: {}\n", told(violation));
     }
     return text;
 }
@@ -163,9 +180,7 @@ std::string junit_of(const Scenario& scenario, const std::vector<Outcome>& outco
                              escape_xml(scenario.name),
                              outcome.seed);
         for (const Violation& violation : outcome.violations) {
-            cases += fmt::format("<failure message=\"{}: {}\"/>",
-                                 escape_xml(violation.assertion),
-                                 escape_xml(violation.what));
+            cases += fmt::format("<failure message=\"{}\"/>", escape_xml(told(violation)));
         }
         cases += "</testcase>\n";
         failures += outcome.passed() ? 0 : 1;
@@ -184,7 +199,7 @@ std::string wide_csv_of(const Scenario& scenario, const Result& result) {
     std::string text = "t_rfc3339";
     for (const Service& service : scenario.services) {
         for (const CsvColumn& column : columns) {
-            text += fmt::format(",{}.{}", service.name, column.name);
+            text += "," + csv_field(fmt::format("{}.{}", service.name, column.name));
         }
     }
     for (const Sample& sample : result.samples) {
@@ -207,6 +222,11 @@ std::string csv_of(const Scenario& scenario, const Result& result) {
         fmt::format_to(to, ",{}", column.name);
     }
     out.push_back('\n');
+    std::vector<std::string> names;
+    names.reserve(scenario.services.size());
+    for (const Service& service : scenario.services) {
+        names.push_back(csv_field(service.name));
+    }
     std::string moment;
     Time at = Time::min();
     for (const Sample& sample : result.samples) {
@@ -214,7 +234,7 @@ std::string csv_of(const Scenario& scenario, const Result& result) {
             at = sample.at;
             moment = moment_text(at);
         }
-        fmt::format_to(to, "{},{}", moment, scenario.services[sample.service].name);
+        fmt::format_to(to, "{},{}", moment, names[sample.service]);
         for (const CsvColumn& column : columns) {
             fmt::format_to(to, ",{}", column.value(sample));
         }

@@ -1,0 +1,34 @@
+#include <holdfast/sim/report.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace holdfast::sim {
+namespace {
+
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+// A name may hold what means something to whoever reads the file.
+TEST(Report, NamesAreQuotedWhereTheyMustBe) {
+    Scenario scenario;
+    scenario.services = {{.name = "a,\"b\""}, {.name = "plain"}};
+    Result result;
+    result.samples = {{.at = seconds{1}, .service = 0}, {.at = seconds{1}, .service = 1}};
+    EXPECT_THAT(csv_of(scenario, result), HasSubstr("\n2026-01-01T00:00:01Z,\"a,\"\"b\"\"\",0,"));
+    EXPECT_THAT(csv_of(scenario, result), HasSubstr("\n2026-01-01T00:00:01Z,plain,0,"));
+    EXPECT_THAT(wide_csv_of(scenario, result),
+                testing::StartsWith("t_rfc3339,\"a,\"\"b\"\".size\","));
+}
+
+TEST(Report, AFailureInJUnitSaysWhereAndWhen) {
+    Scenario scenario{.name = "fleet<1>"};
+    const Violation late{
+        .assertion = "ready", .service = "a&\x01", .at = seconds{7}, .what = "late"};
+    const std::string xml = junit_of(scenario, {{.seed = 3, .violations = {late}}, {.seed = 4}});
+    EXPECT_THAT(xml, HasSubstr("<testsuite name=\"fleet&lt;1&gt;\" tests=\"2\" failures=\"1\">"));
+    EXPECT_THAT(xml, HasSubstr("<failure message=\"ready: a&amp; : late (at 7s)\"/>"));
+}
+
+}  // namespace
+}  // namespace holdfast::sim
