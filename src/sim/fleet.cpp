@@ -81,6 +81,11 @@ Fleet::Fleet(const Scenario& scenario, std::uint64_t seed, const Watch& watch)
 Result Fleet::run() {
     run_agenda(agenda_, watch_, [this](const What& what) { handle(what); });
     result_.events = agenda_.executed();
+    for (Pool& pool : pools_) {
+        for (const auto& waiting : pool.requests) {  // In any order: what is noted is sorted.
+            note_unserved(pool, waiting.second);
+        }
+    }
     result_.last = row(scenario_.duration);
     Observations& seen = result_.seen;
     seen.total_max = door_.most();

@@ -256,11 +256,13 @@ private:
     [[nodiscard]] std::optional<Time> next_arrival(Pool& pool) const;
     [[nodiscard]] int arriving(Pool& pool) const;
     void ask(Pool& pool, Request request);
+    void note_unserved(Pool& pool, const Request& request);
     void give_back(Pool& pool, pool::ConnectionId connection);
 
     // What befalls them (fleet_faults.cpp).
     void strike(std::uint32_t number);
     void relent(std::uint32_t number);
+    void enforce();
     void drop(Pool& pool, const Fault& fault);
     void restart_next(std::uint32_t number);
     void start_again(Host& host, const Fault& fault);
@@ -310,7 +312,8 @@ private:
     std::vector<std::vector<Host*>> turns_;  // and whose turn it is to be restarted.
     Random chance_;                          // Of rejects, failures and random choices.
 
-    // Faults in force.
+    // Faults that pass by themselves, in the order in which they struck, and what they come to.
+    std::vector<std::uint32_t> in_force_;
     bool unreachable_ = false;
     bool unauthorized_ = false;
     bool table_away_ = false;

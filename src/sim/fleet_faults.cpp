@@ -47,7 +47,6 @@ void Fleet::strike(std::uint32_t number) {
     if (progress_[number] == 0) {
         result_.seen.struck.push_back({.at = now(), .kind = fault.kind});
     }
-    bool passes = true;  // By itself, after a while.
     switch (fault.kind) {
         case FaultKind::cold_start:
             return;
@@ -60,63 +59,66 @@ void Fleet::strike(std::uint32_t number) {
                 stop(host, false);
                 start_again(host, fault);
             });
-        case FaultKind::outage:
-            unreachable_ = true;
-            break;
-        case FaultKind::rejects:
-            rejects_ = fault.fraction;
-            break;
-        case FaultKind::slow:
-            slowness_ = fault.value;
-            break;
-        case FaultKind::credentials:
-            unauthorized_ = true;
-            break;
+        case FaultKind::limit:
+            shared_.set(fault.value, scenario_.limiter.burst);
+            permits_.per_second = std::max(1, static_cast<int>(fault.value));
+            return share_out(fault.value);
+        case FaultKind::scale:
+            return scale_next(number);
+        case FaultKind::load:
+            load_ = fault.value;
+            return;
+        case FaultKind::clock_jump:
+            return each_host(fault, [&](Host& host) {
+                host.skew += std::chrono::round<Time>(std::chrono::duration<double>(fault.value));
+            });
         case FaultKind::partition:
             each_host(fault, [&](Host& host) {
-                host.cut_off = true;
                 for (Pool* pool : host.pools) {
                     drop(*pool, {.fraction = 1});
                 }
             });
             break;
-        case FaultKind::limit:
-            shared_.set(fault.value, scenario_.limiter.burst);
-            permits_.per_second = std::max(1, static_cast<int>(fault.value));
-            share_out(fault.value);
-            passes = false;
-            break;
-        case FaultKind::scale:
-            return scale_next(number);
-        case FaultKind::load:
-            load_ = fault.value;
-            passes = false;
-            break;
+        case FaultKind::outage:
+        case FaultKind::rejects:
+        case FaultKind::slow:
+        case FaultKind::credentials:
         case FaultKind::table_outage:
-            table_away_ = true;
-            break;
-        case FaultKind::clock_jump:
-            each_host(fault, [&](Host& host) {
-                host.skew += std::chrono::round<Time>(std::chrono::duration<double>(fault.value));
-            });
-            passes = false;
             break;
     }
-    if (passes) {
-        agenda_.after(fault.lasts, {.step = Step::fault_end, .number = number});
-    }
+    in_force_.push_back(number);
+    enforce();
+    agenda_.after(fault.lasts, {.step = Step::fault_end, .number = number});
 }
 
 void Fleet::relent(std::uint32_t number) {
-    const Fault& fault = scenario_.faults[number];
-    result_.seen.struck.push_back({.at = now(), .kind = fault.kind, .over = true});
-    unreachable_ = unreachable_ && fault.kind != FaultKind::outage;
-    unauthorized_ = unauthorized_ && fault.kind != FaultKind::credentials;
-    table_away_ = table_away_ && fault.kind != FaultKind::table_outage;
-    rejects_ = fault.kind == FaultKind::rejects ? 0 : rejects_;
-    slowness_ = fault.kind == FaultKind::slow ? 1 : slowness_;
-    if (fault.kind == FaultKind::partition) {
-        each_host(fault, [](Host& host) { host.cut_off = false; });
+    result_.seen.struck.push_back(
+        {.at = now(), .kind = scenario_.faults[number].kind, .over = true});
+    std::erase(in_force_, number);
+    enforce();
+}
+
+// Faults overlap: the end of one is not the end of another of its kind. Where they differ in
+// degree, the one that struck last counts.
+void Fleet::enforce() {
+    unreachable_ = false;
+    unauthorized_ = false;
+    table_away_ = false;
+    rejects_ = 0;
+    slowness_ = 1;
+    for (Host& host : hosts_) {
+        host.cut_off = false;
+    }
+    for (const std::uint32_t number : in_force_) {
+        const Fault& fault = scenario_.faults[number];
+        unreachable_ = unreachable_ || fault.kind == FaultKind::outage;
+        unauthorized_ = unauthorized_ || fault.kind == FaultKind::credentials;
+        table_away_ = table_away_ || fault.kind == FaultKind::table_outage;
+        rejects_ = fault.kind == FaultKind::rejects ? fault.fraction : rejects_;
+        slowness_ = fault.kind == FaultKind::slow ? fault.value : slowness_;
+        if (fault.kind == FaultKind::partition) {
+            each_host(fault, [](Host& host) { host.cut_off = true; });
+        }
     }
 }
 
@@ -184,7 +186,9 @@ void Fleet::restart_next(std::uint32_t number) {
 
 void Fleet::start_again(Host& host, const Fault& fault) {
     const Time late = fault.stagger > Time{0} ? draw_part(fault.stagger, chance_) : Time{0};
-    at(now() + fault.down + late, Step::start, host);
+    // A process that was hit before it ever started does not start sooner for it.
+    const Time first = host.pools.front()->service.start_delay;
+    at(std::max(first, now() + fault.down + late), Step::start, host);
 }
 
 }  // namespace holdfast::sim

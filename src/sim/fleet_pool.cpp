@@ -191,9 +191,8 @@ void Fleet::on(Pool& pool, const pool::Refuse& refuse) {
             {.step = Step::again, .number = pool.number, .life = pool.host.life, .request = id});
         return;
     }
-    ++pool.counters.empty;
     ++result_.seen.refused;
-    result_.seen.empties.push_back(found->second.asked);
+    note_unserved(pool, found->second);
     pool.requests.erase(found);
     --pool.busy;
     trace(pool, "refuses work");
@@ -221,8 +220,7 @@ void Fleet::connect(Pool& pool, pool::ConnectionId connection) {
         ++pool.admitted;
     }
     const Time latency = draw(scenario_.cluster.connect, pool.network);
-    const Time slowed{static_cast<Time::rep>(static_cast<double>(latency.count()) * slowness_)};
-    agenda_.after(slowed,
+    agenda_.after(scaled(latency, slowness_),
                   {.step = Step::answer,
                    .outcome = outcome,
                    .number = pool.number,

@@ -266,6 +266,33 @@ TEST(FleetStory, LimitSlownessAndLoadChangeOnTheWay) {
     EXPECT_GT(busy.seen.waits.size(), 2 * calm.seen.waits.size());
 }
 
+// The end of the shorter one must not end the longer one.
+TEST(FleetStory, FaultsOfAKindOverlap) {
+    for (const char* kind : {"outage", "credentials", "rejects, fraction: 1", "partition"}) {
+        const Result result =
+            simulate(one(std::string("duration: 12m\nfaults:\n  - {at: 0s, for: 5m, kind: ") +
+                         kind + "}\n  - {at: 1m, for: 1m, kind: " + kind + "}"),
+                     1);
+        EXPECT_GT(result.seen.filled[0], minutes{5}) << kind;
+        EXPECT_EQ(result.last[0].owned(), 50) << kind;
+        EXPECT_EQ(result.seen.struck.size(), 4) << kind;
+    }
+    const auto filled = [](const std::string& before) {
+        return simulate(one("duration: 3m\ncluster: {connect: 100ms}\nfaults:\n" + before +
+                            "  - {at: 0s, for: 2m, kind: slow, value: 100}"),
+                        1)
+            .seen.filled[0];
+    };
+    EXPECT_EQ(filled("  - {at: 0s, for: 1ms, kind: slow, value: 2}\n"), filled(""));
+}
+
+TEST(FleetStory, AProcessThatIsHitBeforeItStartsDoesNotStartSooner) {
+    const Result result = simulate(
+        one("duration: 2m\nfaults: [{kind: crash, at: 10s, down: 1s}]", "    startDelay: 1m\n"), 1);
+    EXPECT_GE(std::ranges::min(result.seen.opened), minutes{1});
+    EXPECT_EQ(result.last[0].owned(), 50);
+}
+
 TEST(FleetStory, AFleetGrowsOverAWhile) {
     const Scenario scenario =
         one("duration: 5m\nfaults: [{kind: scale, at: 1m, value: 90, over: 40s}]");
@@ -391,8 +418,25 @@ TEST(FleetStory, WhoeverWaitsInVainIsRefusedOrTriesAgain) {
     const Result once = simulate(one(starved, work + "0}\n"), 1);
     const Result more = simulate(one(starved, work + "5}\n"), 1);
     EXPECT_GT(once.seen.refused, 50);
+    EXPECT_EQ(quantile(once.seen.waits, 0.5), seconds{1}) << "they did wait, though in vain";
     EXPECT_LT(more.seen.refused, once.seen.refused);
     EXPECT_EQ(once.last[0].counters.checkouts, 0);
+}
+
+// A fleet that serves nobody must not be praised for those it served.
+TEST(FleetStory, WaitsInVainCountForWhatIsPromised) {
+    HOLDFAST_CHECK("poolsim assert.maxWait");
+    const std::string work = "    workload: {enabled: true, arrivals: steady, rate: 1, maxWait: ";
+    for (const char* patience : {"1s", "10h"}) {  // Refused, or still waiting at the end.
+        const Result result = simulate(
+            one("duration: 1m\nfaults: [{kind: outage, at: 0s, for: 1h}]\n"
+                "assertions: [{kind: maxWait, quantile: 0.5, within: 500ms}, {kind: zeroEmpty}]",
+                work + patience + "}\n"),
+            1);
+        ASSERT_EQ(result.violations.size(), 2) << patience;
+        EXPECT_EQ(result.violations[0].assertion, "maxWait");
+        EXPECT_GT(result.last[0].counters.empty, 50);
+    }
 }
 
 // --- Looking at it ---

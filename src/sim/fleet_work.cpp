@@ -98,6 +98,13 @@ void Fleet::ask(Pool& pool, Request request) {
     tell(pool, pool::Borrow{.waiter = pool::WaiterId{id}, .deadline = steady(request.deadline)});
 }
 
+// Its wait was at least this long, and counts as that of those who were served.
+void Fleet::note_unserved(Pool& pool, const Request& request) {
+    ++pool.counters.empty;
+    result_.seen.empties.push_back(request.asked);
+    result_.seen.waits.push_back(now() - request.asked);
+}
+
 void Fleet::give_back(Pool& pool, pool::ConnectionId id) {
     Connection& connection = pool.connections[id.slot];
     connection.lent = false;

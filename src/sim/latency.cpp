@@ -1,14 +1,12 @@
 #include "latency.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <numbers>
 
 namespace holdfast::sim {
 namespace {
-
-Time scaled(Time time, double factor) {
-    return Time{static_cast<Time::rep>(static_cast<double>(time.count()) * factor)};
-}
 
 // Box and Muller; the second of the pair is not kept, so that every draw costs two numbers.
 double draw_normal(Random& random) {
@@ -17,6 +15,12 @@ double draw_normal(Random& random) {
 }
 
 }  // namespace
+
+Time scaled(Time time, double factor) {
+    constexpr double longest = std::chrono::duration<double, std::nano>(time_max).count();
+    return Time{
+        static_cast<Time::rep>(std::min(static_cast<double>(time.count()) * factor, longest))};
+}
 
 Time draw(const Latency& latency, Random& random) {
     constexpr double p99 = 2.3263478740408408;  // Of the normal distribution, in deviations.

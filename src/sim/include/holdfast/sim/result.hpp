@@ -85,7 +85,7 @@ struct AgeRow {
 struct Observations {
     std::vector<Time> opened{};             // When the cluster let each connection in.
     std::vector<std::uint32_t> closures{};  // In each second.
-    std::vector<Time> waits{};              // Of everybody who was lent a connection.
+    std::vector<Time> waits{};              // Until a connection was lent, or in vain.
     std::vector<Time> empties{};            // When those asked who were not served at once.
     std::vector<Time> idles{};              // How long each lay ready before it was lent.
     std::vector<Time> ages{};               // Of connections that a process closed.
