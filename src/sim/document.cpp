@@ -106,7 +106,24 @@ private:
     void close() {
         Open done = std::move(open_.back());
         open_.pop_back();
+        merge(done);
         put(std::move(done.node), done.mark, done.anchor);
+    }
+
+    // YAML's `<<: *other`: what the other map has and this one does not.
+    void merge(Open& into) const {
+        const Node others = into.node.take("<<");
+        const std::vector<Node> one{others};
+        for (const Node& other : others.kind == Node::Kind::list ? others.items : one) {
+            if (other.kind == Node::Kind::scalar || other.kind == Node::Kind::list) {
+                refuse(into.mark, "<< takes a map, or a list of maps, as in <<: *name");
+            }
+            for (const auto& [key, value] : other.fields) {
+                if (into.node.find(key) == nullptr) {
+                    into.node.fields.emplace_back(key, value);
+                }
+            }
+        }
     }
 
     void put(Node node, const YAML::Mark& mark, YAML::anchor_t anchor) {

@@ -1,7 +1,10 @@
 #include "fields.hpp"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 
+#include "latency.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/error.hpp>
@@ -34,10 +37,13 @@ std::string Fields::path_of(std::string_view key) const {
     return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
 }
 
-void Fields::refuse(std::string_view key, const std::string& why) const {
+const std::string& Fields::place_of(std::string_view key) const {
     const Node* node = map_.find(key);
-    const std::string& place = node == nullptr ? map_.place : node->place;
-    throw InvalidArgument(fmt::format("{}: {}: {}", place, path_of(key), why));
+    return node == nullptr ? map_.place : node->place;
+}
+
+void Fields::refuse(std::string_view key, const std::string& why) const {
+    throw InvalidArgument(fmt::format("{}: {}: {}", place_of(key), path_of(key), why));
 }
 
 void Fields::require(bool fine, std::string_view key, const std::string& why) const {
@@ -46,9 +52,16 @@ void Fields::require(bool fine, std::string_view key, const std::string& why) co
     }
 }
 
-void Fields::warn(const Node& at, std::string_view key, const std::string& why) const {
-    if (rules_.warnings != nullptr) {
-        rules_.warnings->push_back(fmt::format("{}: {}: {}", at.place, path_of(key), why));
+void Fields::warn(std::string_view key, const std::string& why) const {
+    if (rules_.warnings == nullptr) {
+        return;
+    }
+    const std::string place = place_of(key) + ": ";
+    const bool told = std::ranges::any_of(*rules_.warnings, [&](const std::string& warning) {
+        return warning.starts_with(place) && warning.ends_with(why);
+    });
+    if (!told) {
+        rules_.warnings->push_back(fmt::format("{}{}: {}", place, path_of(key), why));
     }
 }
 
@@ -74,10 +87,9 @@ const Node& Fields::below(std::string_view key) {
 }
 
 template <class Value>
-void Fields::accept(std::string_view key, const Node& at, Value value, Value& to) {
+void Fields::accept(std::string_view key, Value value, Value& to) {
     if (rules_.zero_is_unset && value == Value{} && to != Value{}) {
-        warn(at,
-             key,
+        warn(key,
              fmt::format("0 means 'not set' in this profile; {} is in force, and a negative value "
                          "switches it off",
                          shown(to)));
@@ -96,10 +108,15 @@ void Fields::read_number(std::string_view key, Number& to, const char* kind) {
     Number value{};
     const std::string& text = node->scalar;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size()) {
+    if (error == std::errc::result_out_of_range) {
+        refuse(key, fmt::format("'{}' is too large or too small", text));
+    }
+    const bool is_one = error == std::errc{} && end == text.data() + text.size() &&
+                        std::isfinite(static_cast<double>(value));  // "nan" and "inf" are read.
+    if (!is_one) {
         refuse(key, fmt::format("'{}' is not a {}", text, kind));
     }
-    accept(key, *node, value, to);
+    accept(key, value, to);
 }
 
 void Fields::read(std::string_view key, int& to) {
@@ -144,7 +161,7 @@ void Fields::read(std::string_view key, Time& to) {
     Time::rep bare = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bare);
     if (rules_.bare_durations && error == std::errc{} && end == text.data() + text.size()) {
-        return accept(key, *node, Time{bare}, to);
+        return accept_duration(key, Time{bare}, to);
     }
     Time value{};
     try {
@@ -153,19 +170,25 @@ void Fields::read(std::string_view key, Time& to) {
         refuse(key, bad.what());
     }
     require(rules_.zero_is_unset || value >= Time{0}, key, "a duration is not negative");
-    accept(key, *node, value, to);
+    accept_duration(key, value, to);
+}
+
+void Fields::accept_duration(std::string_view key, Time value, Time& to) {
+    if (value > time_max || value < -time_max) {
+        refuse(key, fmt::format("give at most {}", format_duration(time_max)));
+    }
+    accept(key, value, to);
 }
 
 void Fields::dead(std::string_view key, std::string_view why) {
     asked_.emplace(key);
-    const Node* node = map_.find(key);
-    if (node == nullptr) {
+    if (!has(key)) {
         return;
     }
     if (rules_.refuse_unknown) {
         refuse(key, std::string(why));
     }
-    warn(*node, key, std::string(why));
+    warn(key, std::string(why));
 }
 
 void Fields::finish() {
@@ -176,7 +199,7 @@ void Fields::finish() {
         if (rules_.refuse_unknown) {
             refuse(key, "unknown key; `holdfast poolsim schema` lists all");
         }
-        warn(node, key, "unknown key; it is ignored");
+        warn(key, "unknown key; it is ignored");
     }
 }
 

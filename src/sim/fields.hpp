@@ -42,6 +42,7 @@ public:
     // The node below a key, which counts as asked for; a null node if it is missing.
     [[nodiscard]] const Node& below(std::string_view key);
     [[nodiscard]] bool has(std::string_view key) const { return map_.find(key) != nullptr; }
+    [[nodiscard]] bool any() const noexcept { return !map_.fields.empty(); }
     [[nodiscard]] std::string path_of(std::string_view key) const;
     [[nodiscard]] const ReadingRules& rules() const noexcept { return rules_; }
 
@@ -54,16 +55,20 @@ public:
     [[noreturn]] void refuse(std::string_view key, const std::string& why) const;
     // refuse() unless it is so.
     void require(bool fine, std::string_view key, const std::string& why) const;
-    void warn(const Node& at, std::string_view key, const std::string& why) const;
+    // Once for each place: replicas share theirs.
+    void warn(std::string_view key, const std::string& why) const;
 
 private:
+    // Of the key, if it is there, else of the map.
+    [[nodiscard]] const std::string& place_of(std::string_view key) const;
     void note(std::string_view key, const char* kind, std::string fallback) const;
     // The scalar of a key, or null.
     [[nodiscard]] const Node* scalar(std::string_view key);
     template <class Number>
     void read_number(std::string_view key, Number& to, const char* kind);
+    void accept_duration(std::string_view key, Time value, Time& to);
     template <class Value>
-    void accept(std::string_view key, const Node& at, Value value, Value& to);
+    void accept(std::string_view key, Value value, Value& to);
 
     const Node& map_;
     std::string path_;

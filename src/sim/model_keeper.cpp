@@ -181,7 +181,7 @@ private:
         ++process.lent;
         ++process.counters.work_started;
         const Workload& work = process.service.workload;
-        const Time jitter = draw_part(work.hold_jitter, process.holds);
+        const Time jitter = draw_part(std::max(Time{0}, work.hold_jitter), process.holds);
         agenda_.after(work.hold + jitter,
                       {.step = Step::give_back, .service = number, .connection = idle->id});
     }

@@ -12,6 +12,7 @@
 
 #include <holdfast/base/config.hpp>
 #include <holdfast/base/error.hpp>
+#include <holdfast/pool/config.hpp>
 #include <holdfast/sim/keys.hpp>
 #include <holdfast/sim/shipped.hpp>
 
@@ -21,6 +22,7 @@ namespace {
 using std::chrono::minutes;
 
 constexpr Time duration_max = std::chrono::hours{24 * 366};
+constexpr Time::rep samples_max = 10'000'000;
 
 class Loader {
 public:
@@ -45,6 +47,7 @@ public:
         (void)top.below("profile");
         read_top(top);
         read_services(top.below("services"));
+        require_few_samples(top);
         read_fault(top.below("scenario"));
         if (!compat) {
             read_standard(top, scenario);
@@ -91,8 +94,26 @@ private:
         }
     }
 
+    // All are kept until the end.
+    void require_few_samples(const Fields& top) const {
+        const Scenario& scenario = loaded_.scenario;
+        const auto rows = scenario.duration / scenario.sample_every *
+                          static_cast<Time::rep>(scenario.services.size());
+        top.require(rows <= samples_max,
+                    "sampleEvery",
+                    fmt::format("{} services would be sampled {} times, {} are allowed; choose a "
+                                "longer one",
+                                scenario.services.size(),
+                                rows,
+                                samples_max));
+        top.require(
+            scenario.profile != Profile::standard || scenario.sample_every <= scenario.duration,
+            "sampleEvery",
+            "longer than duration: nothing would be seen");
+    }
+
     void read_services(const Node& list) {
-        Scenario& scenario = loaded_.scenario;
+        const Scenario& scenario = loaded_.scenario;
         if (list.kind != Node::Kind::list || list.items.empty()) {
             throw InvalidArgument(fmt::format("{}: services: list at least one, with its name",
                                               list.place.empty() ? root_.place : list.place));
@@ -115,6 +136,8 @@ private:
                            "name",
                            fmt::format("there are two services '{}'", service.name));
             fields.read("startDelay", service.start_delay);
+            fields.require(
+                service.start_delay >= Time{0}, "startDelay", "a duration is not negative");
             if (scenario.profile == Profile::compat_s) {
                 read_keeper(fields, service);
             } else {
@@ -143,13 +166,20 @@ private:
         }
     }
 
+    static void read_target(Fields& fields, const char* key, Service& service) {
+        fields.read(key, service.target);
+        fields.require(service.target > 0, key, "give more than 0");
+        fields.require(service.target <= pool::target_max,
+                       key,
+                       fmt::format("give at most {}", pool::target_max));
+    }
+
     void read_reservoir(Fields& fields, Service& service) {
         if (fields.has("targetOpen") && !fields.has("targetReady")) {
             fields.refuse("targetOpen",
                           "this is a file of the older model; use --profile compat-s");
         }
-        fields.read("targetReady", service.target);
-        fields.require(service.target > 0, "targetReady", "give more than 0");
+        read_target(fields, "targetReady", service);
         fields.read("guardWindow", service.guard);
         fields.read("baseLifetime", service.life);
         fields.require(service.life > Time{0}, "baseLifetime", "give more than 0");
@@ -166,8 +196,7 @@ private:
 
     void read_keeper(Fields& fields, Service& service) {
         service.target = 0;
-        fields.read("targetOpen", service.target);
-        fields.require(service.target > 0, "targetOpen", "give more than 0");
+        read_target(fields, "targetOpen", service);
         service.open_max = service.target;
         fields.read("maxOpen", service.open_max);
         fields.require(service.open_max >= service.target, "maxOpen", "less than targetOpen");
@@ -177,6 +206,8 @@ private:
         service.stagger = stagger_for(service.target);
         fields.read("warmupStagger", service.stagger);
         service.stagger = std::max(service.stagger, Time{0});
+        fields.require(
+            service.stagger <= std::chrono::hours{24}, "warmupStagger", "give at most 1d");
         fields.read("keeperTick", service.keeper_tick);
         fields.require(service.keeper_tick > Time{0}, "keeperTick", "give more than 0");
         service.opens_per_tick = std::clamp((service.target + 119) / 120, 1, 10);
@@ -252,6 +283,33 @@ private:
     Loaded loaded_;
 };
 
+// A default that every service overrides would be moved in vain, and a sweep or a search along it
+// would find what is not there.
+void require_heard(const Node& root, const std::string& key) {
+    constexpr std::string_view defaults = "defaults.";
+    const Node* services = root.find("services");
+    if (!key.starts_with(defaults) || services == nullptr || services->items.empty()) {
+        return;
+    }
+    const std::string name = key.substr(defaults.size());
+    if (std::ranges::all_of(services->items,
+                            [&](const Node& one) { return one.find(name) != nullptr; })) {
+        throw InvalidArgument(fmt::format(
+            "the key '{}' changes nothing, as every service sets its own; write services[*].{}",
+            key,
+            name));
+    }
+}
+
+// A part of a file would be another scenario.
+std::string read_whole(const std::string& path) {
+    std::string text = read_config_file(path).yaml;
+    if (text.size() > config_bytes_max) {
+        throw InvalidArgument(fmt::format("{}: longer than {} bytes", path, config_bytes_max));
+    }
+    return text;
+}
+
 }  // namespace
 
 std::string_view to_string(Profile profile) noexcept {
@@ -287,10 +345,27 @@ Loaded parse_scenario(const std::string& name,
     include_files(root, name, read);
     load_traces(root, name, read);
     for (const Override& other : options.overrides) {
+        require_heard(root, other.key);
         set_value(root, other.key, other.value);
     }
     expand_services(root);
     return Loader(std::move(root), options, name).load();
+}
+
+std::vector<std::string> assertion_names(const Scenario& scenario) {
+    if (scenario.profile != Profile::standard) {
+        return {"assertMaxConnectsPerSec",
+                "assertConvergeWithin",
+                "assertStableFor",
+                scenario.profile == Profile::compat_s ? "assertMaxClosurePerSec"
+                                                      : "assertZeroEmptyEvents"};
+    }
+    std::vector<std::string> names;
+    names.reserve(scenario.assertions.size());
+    for (const Assertion& assertion : scenario.assertions) {
+        names.emplace_back(assertion.name.empty() ? to_string(assertion.kind) : assertion.name);
+    }
+    return names;
 }
 
 std::vector<ScenarioKey> scenario_keys(Profile profile) {
@@ -309,15 +384,19 @@ std::vector<ScenarioKey> scenario_keys(Profile profile) {
 }
 
 Loaded load_scenario(const std::string& path, const LoadOptions& options) {
-    const auto read = [](const std::string& file) { return read_config_file(file).yaml; };
-    if (!std::filesystem::exists(path)) {
+    // A folder of that name is in nobody's way.
+    if (!std::filesystem::exists(path) || std::filesystem::is_directory(path)) {
         const auto all = shipped_scenarios();
         const auto found = std::ranges::find(all, path, &Shipped::name);
-        if (found != all.end()) {
-            return parse_scenario(path, std::string(found->yaml), options, read);
+        if (found == all.end()) {
+            throw InvalidArgument(
+                fmt::format("there is neither a file {} nor a shipped scenario of that name; "
+                            "`holdfast poolsim list` names those",
+                            path));
         }
+        return parse_scenario(path, std::string(found->yaml), options, read_whole);
     }
-    return parse_scenario(path, read(path), options, read);
+    return parse_scenario(path, read_whole(path), options, read_whole);
 }
 
 }  // namespace holdfast::sim

@@ -15,6 +15,11 @@ namespace {
 constexpr int in_flight_max = 1'000;
 constexpr int block_max = 1'000;
 constexpr int pools_max = 100;  // In one process.
+constexpr int rate_max = 1'000'000;
+constexpr int items_max = 1'000'000;  // Of work, that come at one moment.
+constexpr int retries_max = 1'000;
+constexpr double factor_max = 1'000;
+constexpr double jump_max_s = 366.0 * 86'400;
 
 template <class Enum>
 struct Word {
@@ -57,6 +62,43 @@ constexpr std::array assertion_words{
     Word{"zeroEmpty", AssertionKind::zero_empty},
 };
 
+// What each kind looks at, besides its kind and when it strikes.
+constexpr std::array fault_keys{
+    Word{"", FaultKind::cold_start},
+    Word{"services every batch down stagger order", FaultKind::rolling_restart},
+    Word{"services fraction which includeLent", FaultKind::mass_drop},
+    Word{"services down stagger", FaultKind::crash},
+    Word{"for", FaultKind::outage},
+    Word{"for fraction", FaultKind::rejects},
+    Word{"for value", FaultKind::slow},
+    Word{"for", FaultKind::credentials},
+    Word{"services for", FaultKind::partition},
+    Word{"value", FaultKind::limit},
+    Word{"services value over", FaultKind::scale},
+    Word{"value", FaultKind::load},
+    Word{"for", FaultKind::table_outage},
+    Word{"services value", FaultKind::clock_jump},
+};
+
+// What each kind looks at, besides its kind and its name.
+constexpr std::array assertion_keys{
+    Word{"after until value", AssertionKind::min_owned_fraction},
+    Word{"within value event", AssertionKind::recover_within},
+    Word{"window value", AssertionKind::max_open_rate_sliding},
+    Word{"value", AssertionKind::max_server_rejects},
+    Word{"value", AssertionKind::max_total_connections},
+    Word{"quantile within", AssertionKind::max_wait},
+    Word{"window value", AssertionKind::max_empty_rate},
+    Word{"value", AssertionKind::max_discard_full_fraction},
+    Word{"value", AssertionKind::max_closures_per_sec},
+    Word{"value", AssertionKind::max_wasted_opens},
+    Word{"", AssertionKind::no_leak},
+    Word{"after value", AssertionKind::steady_open_rate},
+    Word{"within", AssertionKind::converge_within},
+    Word{"within", AssertionKind::stable_for},
+    Word{"", AssertionKind::zero_empty},
+};
+
 template <class Enum, std::size_t N>
 std::string_view word_of(const std::array<Word<Enum>, N>& words, Enum value) noexcept {
     const auto found = std::ranges::find(words, value, &Word<Enum>::value);
@@ -85,6 +127,23 @@ void read_word(Fields& fields,
     to = found->value;
 }
 
+// A key that a kind does not look at is a wish that nobody hears. `heard` are words with spaces
+// between them.
+void refuse_unheard(const Fields& fields,
+                    std::string_view kind,
+                    std::string_view heard,
+                    std::initializer_list<std::string_view> keys) {
+    const std::string among = fmt::format(" {} ", heard);
+    for (const std::string_view key : keys) {
+        fields.require(
+            !fields.has(key) || among.find(fmt::format(" {} ", key)) != std::string::npos,
+            key,
+            fmt::format("{} does not look at it; {}",
+                        kind,
+                        heard.empty() ? "leave it out" : fmt::format("it takes: {}", heard)));
+    }
+}
+
 // A duration, or {uniform: [5ms, 10ms]}, {median: 80ms, p99: 300ms}, {listed: [...]}.
 void read_latency(Fields& fields, std::string_view key, Latency& to) {
     const Node& node = fields.below(key);
@@ -102,7 +161,8 @@ void read_latency(Fields& fields, std::string_view key, Latency& to) {
         below.read("median", to.low);
         to.high = to.low;
         below.read("p99", to.high);
-        below.require(to.low > Time{0} && to.high >= to.low, "p99", "give at least the median");
+        below.require(to.low > Time{0}, "median", "give more than 0");
+        below.require(to.high >= to.low, "p99", "give at least the median");
     } else if (below.has("from")) {
         to = {.kind = Latency::Kind::uniform};
         below.read("from", to.low);
@@ -143,7 +203,9 @@ void read_failures(Fields& fields, Cluster& cluster) {
 
 void read_cluster(Fields fields, Cluster& cluster) {
     fields.read("rate", cluster.rate);
-    fields.require(cluster.rate > 0, "rate", "give more than 0");
+    fields.require(cluster.rate > 0 && cluster.rate <= rate_max,
+                   "rate",
+                   fmt::format("give more than 0, at most {}", rate_max));
     fields.read("burst", cluster.burst);
     fields.require(cluster.burst >= 1, "burst", "give 1 or more");
     fields.read("ceiling", cluster.ceiling);
@@ -164,7 +226,9 @@ void read_limiter(Fields fields, Limiter& limiter) {
                                Word{"reserve", LimiterKind::reserve}};
     read_word(fields, "kind", kinds, limiter.kind);
     fields.read("burst", limiter.burst);
-    fields.require(limiter.burst >= 1, "burst", "give 1 or more");
+    fields.require(limiter.burst >= 1 && limiter.burst <= rate_max,
+                   "burst",
+                   fmt::format("give 1 or more, at most {}", rate_max));
     fields.read("maxWait", limiter.wait_max);
     fields.require(limiter.wait_max > Time{0}, "maxWait", "give more than 0");
     fields.read("ownPerSec", limiter.own_per_second);
@@ -216,7 +280,29 @@ void read_slots(Fields& top, const Cluster& cluster, Slots& slots) {
     fields.finish();
 }
 
-Fault read_fault(Fields fields, const std::vector<Service>& services) {
+void require_value(const Fields& fields, const Fault& fault) {
+    const auto within = [&](double least, double most) {
+        fields.require(fault.value >= least && fault.value <= most,
+                       "value",
+                       fmt::format("give {:.10g} to {:.10g}", least, most));
+    };
+    switch (fault.kind) {
+        case FaultKind::slow:
+        case FaultKind::load:
+            return within(1 / factor_max, factor_max);
+        case FaultKind::limit:
+            return within(1e-3, rate_max);
+        case FaultKind::scale:
+            return within(1, pool::target_max);
+        case FaultKind::clock_jump:
+            fields.require(fields.has("value"), "value", "say by how many seconds");
+            return within(-jump_max_s, jump_max_s);
+        default:
+            return;
+    }
+}
+
+Fault read_fault(Fields fields, const Scenario& scenario) {
     constexpr std::array order{Word{"oldest", Which::oldest},
                                Word{"newest", Which::newest},
                                Word{"random", Which::random}};
@@ -225,6 +311,9 @@ Fault read_fault(Fields fields, const std::vector<Service>& services) {
     fields.require(fields.has("kind"), "kind", "say what befalls the fleet");
     read_word(fields, "kind", fault_words, fault.kind);
     fields.read("at", fault.at);
+    if (fault.at > scenario.duration && fault.kind != FaultKind::cold_start) {
+        fields.warn("at", "after the end, so it never strikes");
+    }
     fields.read("for", fault.lasts);
     fields.read("every", fault.every);
     fields.require(fault.every > Time{0}, "every", "give more than 0");
@@ -239,23 +328,63 @@ Fault read_fault(Fields fields, const std::vector<Service>& services) {
     fields.read("includeLent", fault.include_lent);
     read_word(fields, "which", order, fault.which);
     fields.read("services", fault.services);
-    const bool hits = std::ranges::any_of(
-        services, [&](const Service& one) { return one.name.starts_with(fault.services); });
+    const bool hits = std::ranges::any_of(scenario.services, [&](const Service& one) {
+        return one.name.starts_with(fault.services);
+    });
     fields.require(hits, "services", "no service has a name that begins so");
     fields.read("value", fault.value);
     fields.read("over", fault.over);
-    const bool valued = fault.kind == FaultKind::slow || fault.kind == FaultKind::limit ||
-                        fault.kind == FaultKind::load;
-    fields.require(!valued || fault.value > 0, "value", "give more than 0");
-    fields.require(
-        fault.kind != FaultKind::scale || (fault.value >= 1 && fault.value <= pool::target_max),
-        "value",
-        fmt::format("give 1 to {}", pool::target_max));
+    require_value(fields, fault);
+    refuse_unheard(fields,
+                   to_string(fault.kind),
+                   word_of(fault_keys, fault.kind),
+                   {"for",
+                    "every",
+                    "down",
+                    "stagger",
+                    "order",
+                    "batch",
+                    "fraction",
+                    "includeLent",
+                    "which",
+                    "services",
+                    "value",
+                    "over"});
     fields.finish();
     return fault;
 }
 
-Assertion read_assertion(Fields fields) {
+// Most say nothing without a limit. Those that do have one of their own.
+void require_limit(const Fields& fields, Assertion& assertion, int ceiling) {
+    fields.require(assertion.value >= 0, "value", "give 0 or more");
+    switch (assertion.kind) {
+        case AssertionKind::recover_within:
+            fields.require(fields.has("within"), "within", "say how soon");
+            [[fallthrough]];
+        case AssertionKind::min_owned_fraction:
+            assertion.value = fields.has("value") ? assertion.value : 1;
+            return fields.require(assertion.value <= 1, "value", "a share: give 0 to 1");
+        case AssertionKind::max_discard_full_fraction:
+            return fields.require(
+                fields.has("value") && assertion.value <= 1, "value", "a share: give 0 to 1");
+        case AssertionKind::max_total_connections:
+            assertion.value = fields.has("value") ? assertion.value : ceiling;
+            return;
+        case AssertionKind::max_wait:
+        case AssertionKind::converge_within:
+        case AssertionKind::stable_for:
+            return fields.require(fields.has("within"), "within", "say how long");
+        case AssertionKind::max_open_rate_sliding:
+        case AssertionKind::max_empty_rate:
+        case AssertionKind::max_closures_per_sec:
+        case AssertionKind::steady_open_rate:
+            return fields.require(fields.has("value"), "value", "say how many");
+        default:
+            return;
+    }
+}
+
+Assertion read_assertion(Fields fields, int ceiling) {
     Assertion assertion;
     fields.require(fields.has("kind"), "kind", "say what is asserted");
     read_word(fields, "kind", assertion_words, assertion.kind);
@@ -275,11 +404,11 @@ Assertion read_assertion(Fields fields) {
     fields.require(assertion.quantile > 0 && assertion.quantile <= 1,
                    "quantile",
                    "give more than 0, at most 1");
-    const bool fraction = assertion.kind == AssertionKind::min_owned_fraction ||
-                          assertion.kind == AssertionKind::recover_within;
-    if (fraction && !fields.has("value")) {
-        assertion.value = 1;
-    }
+    require_limit(fields, assertion, ceiling);
+    refuse_unheard(fields,
+                   to_string(assertion.kind),
+                   word_of(assertion_keys, assertion.kind),
+                   {"event", "after", "until", "value", "within", "window", "quantile"});
     fields.finish();
     return assertion;
 }
@@ -313,7 +442,7 @@ void take_old_assertions(const Fields& top, Scenario& scenario) {
                                        .name = "assertStableFor",
                                        .limit = scenario.stable_for});
     }
-    if (top.has("assertMaxClosurePerSec")) {
+    if (scenario.closures_per_second_max >= 0 && top.has("assertMaxClosurePerSec")) {
         scenario.assertions.push_back(
             {.kind = AssertionKind::max_closures_per_sec,
              .name = "assertMaxClosurePerSec",
@@ -322,6 +451,32 @@ void take_old_assertions(const Fields& top, Scenario& scenario) {
     if (scenario.zero_empty) {
         scenario.assertions.push_back(
             {.kind = AssertionKind::zero_empty, .name = "assertZeroEmptyEvents"});
+    }
+}
+
+// A fleet that is never asked for anything would hold whatever is promised.
+void require_arrivals(const Fields& fields, const Workload& work) {
+    const bool closed = work.arrivals == Arrivals::closed;
+    fields.require(work.in_use_max >= 0 && work.in_use_max <= items_max,
+                   "maxInUse",
+                   fmt::format("give 0 to {}", items_max));
+    fields.require(work.burst >= 1 && work.burst <= items_max,
+                   "arrivalBurst",
+                   fmt::format("give 1 to {}", items_max));
+    fields.require(!closed || !fields.has("rate"),
+                   "rate",
+                   "arrivals that are closed have none; choose poisson, steady or bursts");
+    fields.require(!work.enabled || !closed || work.in_use_max > 0,
+                   "maxInUse",
+                   "say how much is at work at a time, or choose other arrivals");
+    fields.require(!work.enabled || work.arrivals != Arrivals::trace || !work.trace.empty(),
+                   "trace",
+                   "list what arrives, or name a traceFile");
+    fields.require(!work.enabled || work.trace.empty() || work.arrivals == Arrivals::trace,
+                   "trace",
+                   "say arrivals: trace, or leave it out");
+    if (!fields.has("enabled") && fields.any()) {
+        fields.warn("enabled", "missing, so nothing comes; say true or false");
     }
 }
 
@@ -344,17 +499,14 @@ void read_standard(Fields& top, Scenario& scenario) {
     scenario.assertions.push_back({.kind = AssertionKind::max_total_connections,
                                    .value = static_cast<double>(scenario.cluster.ceiling)});
     read_list(top, "faults", [&](Fields one) {
-        scenario.faults.push_back(read_fault(std::move(one), scenario.services));
+        scenario.faults.push_back(read_fault(std::move(one), scenario));
     });
     read_list(top, "assertions", [&](Fields one) {
-        scenario.assertions.push_back(read_assertion(std::move(one)));
+        scenario.assertions.push_back(read_assertion(std::move(one), scenario.cluster.ceiling));
     });
 }
 
 void read_standard_service(Fields& fields, Service& service) {
-    fields.require(service.target <= pool::target_max,
-                   "targetReady",
-                   fmt::format("give at most {}", pool::target_max));
     fields.read("inFlight", service.in_flight);
     fields.require(service.in_flight >= 1 && service.in_flight <= in_flight_max,
                    "inFlight",
@@ -411,17 +563,23 @@ void read_standard_work(Fields& fields, Workload& work) {
     fields.read("off", work.off);
     fields.require(work.on >= std::chrono::milliseconds{1}, "on", "give 1ms or more");
     fields.read("retries", work.retries);
+    fields.require(work.retries >= 0 && work.retries <= retries_max,
+                   "retries",
+                   fmt::format("give 0 to {}", retries_max));
     fields.read("retryAfter", work.retry_after);
     read_list(fields, "trace", [&](Fields one) {
         Arrival& arrival = work.trace.emplace_back();
         one.read("at", arrival.at);
         one.read("count", arrival.count);
-        one.require(arrival.count >= 1, "count", "give 1 or more");
+        one.require(arrival.count >= 1 && arrival.count <= items_max,
+                    "count",
+                    fmt::format("give 1 or more, at most {}", items_max));
         one.require(work.trace.size() < 2 || work.trace[work.trace.size() - 2].at <= arrival.at,
                     "at",
                     "list the arrivals in order of time");
         one.finish();
     });
+    require_arrivals(fields, work);
 }
 
 }  // namespace holdfast::sim

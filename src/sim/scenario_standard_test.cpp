@@ -66,6 +66,34 @@ TEST(StandardScenario, ALeadBringsRoomForTheReplacements) {
     EXPECT_EQ(overshoot("    lead: 30s\n    overshoot: 7\n"), 7);
 }
 
+TEST(StandardScenario, TheCeilingIsTheLimitOfConnectionsThatNobodyNamed) {
+    const Scenario scenario = load(
+        "cluster: {ceiling: 70}\nassertions: [{kind: maxTotalConnections},\n"
+        "  {kind: maxTotalConnections, value: 60}, {kind: recoverWithin, within: 1s}]" +
+        services);
+    ASSERT_EQ(scenario.assertions.size(), 4);
+    EXPECT_EQ(scenario.assertions[1].value, 70);
+    EXPECT_EQ(scenario.assertions[2].value, 60);
+    EXPECT_EQ(scenario.assertions[3].value, 1) << "all of its target";
+}
+
+TEST(StandardScenario, AFaultAfterTheEndIsSaidSo) {
+    const std::string text =
+        "duration: 1m\nfaults: [{kind: crash, at: 60s}, {kind: crash}]" + services;
+    EXPECT_THAT(parse_scenario("fleet.yaml", text).warnings,
+                testing::ElementsAre("fleet.yaml:2:34: faults[1].at: after the end, so it never "
+                                     "strikes"));
+}
+
+TEST(StandardScenario, WorkThatIsNotSwitchedOnIsSaidSo) {
+    const auto warnings = [](const std::string& work) {
+        return parse_scenario("fleet.yaml", services + "    workload: " + work + "\n").warnings;
+    };
+    EXPECT_THAT(warnings("{arrivals: poisson, rate: 5}"),
+                testing::ElementsAre(HasSubstr("services[0].workload.enabled: missing")));
+    EXPECT_THAT(warnings("{enabled: false, arrivals: poisson, rate: 5}"), testing::IsEmpty());
+}
+
 TEST(StandardScenario, EachPoolOfAProcessIsARow) {
     const Scenario scenario =
         load("services: [{name: a, pools: 2, targetReady: 7}, {name: b, startDelay: 3s}]\n");
@@ -96,6 +124,54 @@ TEST(StandardScenario, TheOlderModelsRefuseSeveralPools) {
     }
 }
 
+void expect_refused(const std::vector<std::pair<std::string, std::string>>& all) {
+    for (const auto& [text, message] : all) {
+        try {
+            (void)load(text + services);
+            ADD_FAILURE() << text << " was accepted";
+        } catch (const InvalidArgument& error) {
+            EXPECT_THAT(error.what(), AllOf(HasSubstr("fleet.yaml:"), HasSubstr(message))) << text;
+        }
+    }
+}
+
+// A planner who is not heard believes in a promise that was never looked at.
+TEST(StandardScenario, AWishThatNobodyHearsIsRefused) {
+    HOLDFAST_CHECK("poolsim loader.refusals");
+    expect_refused({
+        {"faults: [{kind: load, value: 1e300}]", "faults[0].value: give 0.001 to 1000"},
+        {"faults: [{kind: limit, value: 1e-9}]", "faults[0].value: give 0.001 to 1000000"},
+        {"faults: [{kind: clock_jump}]", "faults[0].value: say by how many seconds"},
+        {"faults: [{kind: clock_jump, value: 1e12}]", "faults[0].value: give -"},
+        {"faults: [{kind: mass_drop, value: 0.5}]",
+         "faults[0].value: mass_drop does not look at it; it takes: services fraction"},
+        {"faults: [{kind: load, value: 2, services: a}]", "faults[0].services: load does not"},
+        {"faults: [{kind: cold_start, down: 5s}]", "faults[0].down: cold_start does not look"},
+        {"faults: [{kind: rejects, for: 1m, fraction: .nan}]", "faults[0].fraction: "},
+        {"assertions: [{kind: maxWait, value: 5}]", "assertions[0].within: say how long"},
+        {"assertions: [{kind: maxWait, within: 5s, value: 5}]",
+         "assertions[0].value: maxWait does not look at it; it takes: quantile within"},
+        {"assertions: [{kind: noLeak, value: 5}]", "assertions[0].value: noLeak does not look"},
+        {"assertions: [{kind: recoverWithin}]", "assertions[0].within: say how soon"},
+        {"assertions: [{kind: recoverWithin, within: 1s, value: 99}]", "value: a share"},
+        {"assertions: [{kind: minOwnedFraction, value: 99}]", "value: a share: give 0 to 1"},
+        {"assertions: [{kind: maxDiscardFullFraction}]", "value: a share: give 0 to 1"},
+        {"assertions: [{kind: convergeWithin}]", "assertions[0].within: say how long"},
+        {"assertions: [{kind: steadyOpenRate}]", "assertions[0].value: say how many"},
+        {"assertions: [{kind: maxServerRejects, value: -1}]", "value: give 0 or more"},
+        {"cluster: {rate: inf}", "cluster.rate: 'inf' is not a number"},
+        {"cluster: {connect: {median: 0s, p99: 1s}}", "cluster.connect.median: give more than 0"},
+        {"defaults: {workload: {enabled: true}}", "services[0].workload.maxInUse: say how much"},
+        {"defaults: {workload: {enabled: true, rate: 5}}", "workload.rate: arrivals that are"},
+        {"defaults: {workload: {enabled: true, arrivals: trace}}", "workload.trace: list what"},
+        {"defaults: {workload: {enabled: true, maxInUse: 1, trace: [{at: 1s}]}}",
+         "services[0].workload.trace: say arrivals: trace"},
+        {"defaults: {workload: {arrivalBurst: 0}}", "services[0].workload.arrivalBurst: give 1"},
+        {"defaults: {workload: {maxInUse: -1}}", "services[0].workload.maxInUse: give 0 to"},
+        {"defaults: {workload: {retries: -1}}", "services[0].workload.retries: give 0 to"},
+    });
+}
+
 TEST(StandardScenario, EachRefusalNamesFileLineAndKey) {
     HOLDFAST_CHECK("poolsim loader.refusals");
     const std::vector<std::pair<std::string, std::string>> all{
@@ -119,7 +195,7 @@ TEST(StandardScenario, EachRefusalNamesFileLineAndKey) {
         {"faults: [{kind: flood}]", "faults[0].kind: choose from cold_start"},
         {"faults: [{kind: mass_drop, fraction: 0}]", "faults[0].fraction: give more than 0"},
         {"faults: [{kind: mass_drop, which: best}]", "faults[0].which: choose from oldest"},
-        {"faults: [{kind: slow}]", "faults[0].value: give more than 0"},
+        {"faults: [{kind: slow}]", "faults[0].value: give 0.001 to 1000"},
         {"faults: [{kind: scale}]", "faults[0].value: give 1 to"},
         {"faults: [{kind: rolling_restart, batch: 0}]", "faults[0].batch: give 1 or more"},
         {"faults: [{kind: crash, colour: red}]", "faults[0].colour: unknown key"},
@@ -144,14 +220,7 @@ TEST(StandardScenario, EachRefusalNamesFileLineAndKey) {
          "services[0].workload.trace[1].at: list the arrivals in order"},
         {"defaults: {workload: {trace: [{at: 2s, count: 0}]}}", "trace[0].count: give 1 or more"},
     };
-    for (const auto& [text, message] : all) {
-        try {
-            (void)load(text + services);
-            ADD_FAILURE() << text << " was accepted";
-        } catch (const InvalidArgument& error) {
-            EXPECT_THAT(error.what(), AllOf(HasSubstr("fleet.yaml:"), HasSubstr(message))) << text;
-        }
-    }
+    expect_refused(all);
 }
 
 }  // namespace

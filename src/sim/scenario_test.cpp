@@ -129,6 +129,37 @@ TEST(Scenario, EachRefusalNamesFileLineAndKey) {
                 HasSubstr("fleet.yaml:4:14: services[0].maxOpen: less than targetOpen"));
 }
 
+// What would hang, fill the memory or be overlooked.
+TEST(Scenario, WhatCannotBeMeantIsRefusedInItsPlace) {
+    HOLDFAST_CHECK("poolsim loader.refusals");
+    const std::vector<Bad> all{
+        {"vars: 3\n" + one, "fleet.yaml:1:7: vars must hold keys"},
+        {"defaults: [a]\n" + one, "fleet.yaml:1:11: defaults must hold keys"},
+        {"limiterPerSec: 99999999999\n" + one, "limiterPerSec: '99999999999' is too large"},
+        {"scenario: {dropFraction: nan}\n" + one, "dropFraction: 'nan' is not a number"},
+        {one + "    jitter: 99999d\n", "fleet.yaml:3:13: services[0].jitter: give at most 3660d"},
+        {"sampleEvery: 1ns\n" + one, "fleet.yaml:1:14: sampleEvery: 1 services would be sampled"},
+        {"sampleEvery: 21m\n" + one, "fleet.yaml:1:14: sampleEvery: longer than duration"},
+        {one + "    startDelay: {every: 3660d}\n  - name: b\n    startDelay: {every: 3660d}\n",
+         "fleet.yaml:5:25: startDelay.every: the last of them would never start"},
+        {"services:\n  - {name: 'a-{i}', replicas: 9999}\n  - {name: 'b-{i}', replicas: 2}\n",
+         "fleet.yaml:3:31: services[1].replicas: at most 10000 services in all"},
+        {one + "<<: 3\n", "fleet.yaml:1:1: << takes a map"},
+        {"", "fleet.yaml: a scenario holds keys"},
+        {one + "---\n" + one, "fleet.yaml:3:1: something follows the document"},
+    };
+    for (const Bad& bad : all) {
+        EXPECT_THAT(refusal(bad.text), HasSubstr(bad.message)) << bad.text;
+    }
+    // The older models take a negative time for "not this", which a start cannot be.
+    EXPECT_THAT(refusal(one + "    startDelay: -5s\n", Profile::compat_r),
+                HasSubstr("fleet.yaml:3:17: services[0].startDelay: a duration is not negative"));
+    EXPECT_THAT(refusal(one + "    targetReady: 100001\n", Profile::compat_r),
+                HasSubstr("fleet.yaml:3:18: services[0].targetReady: give at most 100000"));
+    EXPECT_THAT(refusal(one + "    targetOpen: 5\n    warmupStagger: 2d\n", Profile::compat_s),
+                HasSubstr("services[0].warmupStagger: give at most 1d"));
+}
+
 TEST(Scenario, ZeroMeansNotSetInTheOlderModelsAndIsSaidSo) {
     HOLDFAST_CHECK("poolsim loader.zero");
     const Loaded loaded = load(one + "    jitter: 0s\n", Profile::compat_r);
@@ -148,6 +179,25 @@ TEST(Scenario, UnknownAndDeadKeysAreWarningsInTheOlderModelsUnlessStrict) {
                             HasSubstr("colour: unknown key")));
     EXPECT_THAT(refusal(text, Profile::compat_r, true), HasSubstr("assertMaxClosurePerSec"));
     EXPECT_THAT(refusal(one + "colour: red\n", Profile::compat_r, true), HasSubstr("colour"));
+}
+
+TEST(Scenario, ReplicasShareTheirWarnings) {
+    const std::string text = "services: [{name: 'a-{i}', replicas: 40, jitter: 0s, colour: red}]\n";
+    EXPECT_THAT(load(text, Profile::compat_r).warnings,
+                ElementsAre(HasSubstr("services[0].jitter"), HasSubstr("services[0].colour")));
+}
+
+TEST(Scenario, AnchorsAndMergeKeysAreYamlAsUsual) {
+    const Scenario scenario = load(
+                                  "defaults: &usual {targetReady: 7, jitter: 3s}\n"
+                                  "services:\n"
+                                  "  - {<<: *usual, name: a, jitter: 4s}\n"
+                                  "  - {name: b, <<: [{guardWindow: 9s}, *usual]}\n")
+                                  .scenario;
+    EXPECT_EQ(scenario.services[0].target, 7);
+    EXPECT_EQ(scenario.services[0].life_jitter, seconds{4}) << "its own counts";
+    EXPECT_EQ(scenario.services[1].life_jitter, seconds{3});
+    EXPECT_EQ(scenario.services[1].guard, seconds{9});
 }
 
 TEST(Scenario, JsonAndYamlMeanTheSame) {
@@ -195,6 +245,48 @@ TEST(Scenario, AnIncludedFileStandsBelow) {
     const auto itself = [](const std::string&) { return std::string("include: base.yaml\n"); };
     EXPECT_THROW((void)parse_scenario("fleet.yaml", "include: base.yaml\n" + one, {}, itself),
                  InvalidArgument);
+}
+
+TEST(Scenario, WhatCannotBeIncludedIsToldWithThePlaceThatNamesIt) {
+    HOLDFAST_CHECK("poolsim loader.refusals");
+    const auto told = [](const std::string& text, const std::string& other) {
+        try {
+            (void)parse_scenario("fleet.yaml", text, {}, [&](const std::string& path) {
+                if (other.empty()) {
+                    throw InvalidArgument(path + " is not there");
+                }
+                return other;
+            });
+        } catch (const InvalidArgument& error) {
+            return std::string(error.what());
+        }
+        return std::string();
+    };
+    EXPECT_EQ(told(one + "include: base.yaml\n", ""),
+              "fleet.yaml:3:10: include: base.yaml is not there");
+    EXPECT_THAT(told(one + "include: base.yaml\n", "- 1\n"), HasSubstr("base.yaml must hold keys"));
+    const std::string traced = "services: [{name: a, workload: {enabled: true, arrivals: trace, ";
+    EXPECT_EQ(told(traced + "traceFile: a.csv}}]\n", ""),
+              "fleet.yaml:1:76: traceFile: a.csv is not there");
+    EXPECT_THAT(told(traced + "traceFile: a.csv}}]\n", "5s,1\n7s,many\n"),
+                HasSubstr("a.csv:2: services[0].workload.trace[1].count: 'many' is not"));
+    EXPECT_EQ(told(traced + "traceFile: a.csv}}]\n", "5s, 1\r\n"), "")
+        << "as spreadsheets write it";
+    EXPECT_THAT(told(traced + "traceFile: a.csv, trace: []}}]\n", "5s\n"), HasSubstr("keep one"));
+}
+
+TEST(Scenario, WhatIsNeitherAFileNorShippedIsRefused) {
+    EXPECT_THROW((void)load_scenario("no/such.yaml"), InvalidArgument);
+}
+
+// Else a sweep along it would show the same row again and again, and a search its upper end.
+TEST(Scenario, ADefaultThatEveryServiceOverridesCannotBeSetFromOutside) {
+    const auto set = [](const std::string& text) {
+        return parse_scenario("x", text, {.overrides = {{"defaults.targetReady", "9"}}}).scenario;
+    };
+    EXPECT_EQ(set(one).services[0].target, 9);
+    EXPECT_EQ(set(one + "  - {name: b, targetReady: 5}\n").services[0].target, 9);
+    EXPECT_THROW((void)set("services: [{name: b, targetReady: 5}]\n"), InvalidArgument);
 }
 
 TEST(Scenario, AKeyCanBeSetFromOutside) {

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "fields.hpp"
+#include "latency.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/error.hpp>
@@ -13,6 +14,18 @@ namespace holdfast::sim {
 namespace {
 
 constexpr int include_depth_max = 8;
+
+// The text of a file that the document names at `at`, beside the document itself.
+std::string read_named(const Node& at,
+                       const char* key,
+                       const std::string& path,
+                       const ReadFile& read) {
+    try {
+        return read(path);
+    } catch (const Error& error) {
+        throw InvalidArgument(fmt::format("{}: {}: {}", at.place, key, error.what()));
+    }
+}
 
 void include_below(Node& root, const std::string& name, const ReadFile& read, int depth) {
     const Node include = root.take("include");
@@ -31,7 +44,8 @@ void include_below(Node& root, const std::string& name, const ReadFile& read, in
             throw InvalidArgument(fmt::format("{}: include: expected a file name", file.place));
         }
         const std::string path = (std::filesystem::path(name).parent_path() / file.scalar).string();
-        Node included = parse_document(path, read(path));
+        Node included = parse_document(path, read_named(file, "include", path, read));
+        (void)Fields(included, path, {});  // Refused, unless it holds keys.
         include_below(included, path, read, depth + 1);
         merge_below(root, included);
     }
@@ -43,6 +57,7 @@ Node trace_of(const std::string& path, const std::string& text) {
     std::istringstream lines(text);
     std::string line;
     for (int number = 1; std::getline(lines, line); ++number) {
+        std::erase_if(line, [](char c) { return c == ' ' || c == '\t' || c == '\r'; });
         if (line.empty() || line.starts_with('#')) {
             continue;
         }
@@ -93,6 +108,9 @@ void place_start(Node& service, std::size_t position) {
     Fields fields(*delay, "startDelay", {});
     Time every{};
     fields.read("every", every);
+    fields.require(every <= time_max / static_cast<Time::rep>(position + 1),
+                   "every",
+                   "the last of them would never start");
     fields.finish();
     delay->kind = Node::Kind::scalar;
     delay->scalar = format_duration(every * position);
@@ -120,14 +138,20 @@ void load_traces(Node& node, const std::string& name, const ReadFile& read) {
         throw InvalidArgument(
             fmt::format("{}: traceFile: expected the name of a file", file.place));
     }
+    if (node.find("trace") != nullptr) {
+        throw InvalidArgument(
+            fmt::format("{}: traceFile: trace is set, too; keep one", file.place));
+    }
     const std::string path = (std::filesystem::path(name).parent_path() / file.scalar).string();
-    node.fields.emplace_back("trace", trace_of(path, read(path)));
+    node.fields.emplace_back("trace", trace_of(path, read_named(file, "traceFile", path, read)));
 }
 
 void expand_services(Node& root) {
     const Node variables = root.take("vars");
+    (void)Fields(variables, "vars", {});  // Refused, unless they hold keys.
     substitute(root, variables);
     const Node defaults = root.take("defaults");
+    (void)Fields(defaults, "defaults", {});
     Node* services = root.find("services");
     if (services == nullptr || services->kind != Node::Kind::list) {
         return;
@@ -145,6 +169,9 @@ void expand_services(Node& root) {
         fields.require(replicas >= 0 && replicas <= services_max,
                        "replicas",
                        fmt::format("give 0 to {}", services_max));
+        fields.require(all.size() + static_cast<std::size_t>(replicas) <= services_max,
+                       "replicas",
+                       fmt::format("at most {} services in all", services_max));
         const Node stripped = [&] {
             Node copy = service;
             copy.take("replicas");

@@ -1,4 +1,4 @@
-// The keys of a scenario file, as the reader itself knows them.
+// The keys of a scenario file and the names of its assertions, as the reader itself knows them.
 #pragma once
 
 #include <string>
@@ -16,5 +16,8 @@ struct ScenarioKey {
 
 // In the order in which they are read.
 [[nodiscard]] std::vector<ScenarioKey> scenario_keys(Profile profile);
+
+// As violations name them, in the order in which they are evaluated.
+[[nodiscard]] std::vector<std::string> assertion_names(const Scenario& scenario);
 
 }  // namespace holdfast::sim

@@ -284,8 +284,8 @@ struct Loaded {
     std::vector<std::string> warnings;  // What was overlooked or means something else, with places.
 };
 
-// A file, or the name of a shipped scenario. A file of that name wins. Not_found if neither is
-// there; invalid_argument, with file, line and key, for what cannot be simulated.
+// A file, or the name of a shipped scenario. A file of that name wins. Invalid_argument if neither
+// is there, and, with file, line and key, for what cannot be simulated.
 [[nodiscard]] Loaded load_scenario(const std::string& path, const LoadOptions& options = {});
 
 // The same from text. `name` is for messages; `read` gives the text of an included file.
