@@ -32,14 +32,54 @@ struct Facts {
     double serial_fill = 0;
     double lag = 0;            // From the end of a connection to its replacement.
     double lent = 0;           // Of those whose pools replace what is lent.
+    double use = 0;            // Of its connections by work on average, in the busiest pool.
     double keeper_cohort = 0;  // How long a keeper needs for all that a process has.
 };
+
+double mean_of(const Latency& latency) {
+    constexpr double p99 = 2.3263478740408408;  // Of the normal distribution, in deviations.
+    switch (latency.kind) {
+        case Latency::Kind::constant:
+            return seconds_of(latency.low);
+        case Latency::Kind::uniform:
+            return seconds_of(latency.low + latency.high) / 2;
+        case Latency::Kind::lognormal: {
+            const double deviation =
+                std::log(seconds_of(latency.high) / seconds_of(latency.low)) / p99;
+            return seconds_of(latency.low) * std::exp(deviation * deviation / 2);
+        }
+        case Latency::Kind::listed:
+            break;
+    }
+    double sum = 0;
+    for (const Time each : latency.listed) {
+        sum += seconds_of(each);
+    }
+    return sum / static_cast<double>(latency.listed.size());
+}
+
+// How many connections the work of one pool keeps on average, if it never waits: by Little.
+double at_work(const Workload& work) {
+    const double hold =
+        work.held ? mean_of(*work.held) : seconds_of(work.hold) + seconds_of(work.hold_jitter) / 2;
+    if (!work.enabled || work.arrivals == Arrivals::trace) {
+        return 0;
+    }
+    return work.arrivals == Arrivals::closed
+               ? std::min<double>(work.in_use_max, work.burst / seconds_of(work.every) * hold)
+               : work.rate * hold;
+}
 
 Facts facts_of(const Scenario& scenario) {
     const bool standard = scenario.profile == Profile::standard;
     Facts facts;
     facts.rate = scenario.limit_per_second;
-    facts.burst = standard ? scenario.limiter.burst : 0;
+    if (standard) {
+        const bool limited = scenario.limiter.kind != LimiterKind::none;
+        facts.rate = limited ? std::min(facts.rate, scenario.cluster.rate) : scenario.cluster.rate;
+        facts.burst = limited ? std::min(scenario.limiter.burst, scenario.cluster.burst)
+                              : scenario.cluster.burst;
+    }
     facts.shortest_useful = 1e18;
     const double handshake = standard ? seconds_of(scenario.cluster.connect.low) : 0;
     for (const Service& service : scenario.services) {
@@ -61,6 +101,7 @@ Facts facts_of(const Scenario& scenario) {
             std::max(facts.keeper_cohort,
                      service.target / std::max(1.0, static_cast<double>(service.opens_per_tick)) *
                          seconds_of(service.keeper_tick));
+        facts.use = std::max(facts.use, standard ? at_work(work) / service.target : 0);
         facts.serial_fill = std::max(facts.serial_fill,
                                      service.target * handshake / std::max(1, service.in_flight));
     }
@@ -76,8 +117,15 @@ public:
 
     std::vector<PlanLine> lines() {
         add("connections", facts_.connections, "N = sum of targets", ceiling_trouble());
+        add("rate_per_s", facts_.rate, "R, what clients and cluster allow", rate_trouble());
         const double fill = fill_and_waves();
         const double steady = replacement();
+        if (facts_.use > 0) {
+            add("pool_use_max",
+                facts_.use,
+                "arrivals x hold / target, busiest pool",
+                facts_.use >= 1 ? "work needs more connections than the pool has" : "");
+        }
         faults(steady, fill);
         return std::move(lines_);
     }
@@ -100,16 +148,47 @@ private:
                                  ceiling);
     }
 
+    [[nodiscard]] std::string rate_trouble() const {
+        const bool limited = scenario_.limiter.kind != LimiterKind::none;
+        if (scenario_.profile != Profile::standard || !limited ||
+            scenario_.limit_per_second <= scenario_.cluster.rate) {
+            return {};
+        }
+        return fmt::format("the clients allow themselves {}, and the cluster refuses what is more",
+                           scenario_.limit_per_second);
+    }
+
+    // Of the first promise about the fill that it breaks.
+    [[nodiscard]] std::string fill_trouble(double fill) const {
+        const auto late = [&](std::string_view name, Time limit) {
+            return limit >= Time{0} && fill > seconds_of(limit)
+                       ? fmt::format("{} allows {:g} s", name, seconds_of(limit))
+                       : std::string();
+        };
+        if (scenario_.profile != Profile::standard) {
+            return late("assertConvergeWithin", scenario_.converge_within);
+        }
+        for (const Assertion& assertion : scenario_.assertions) {
+            std::string trouble =
+                assertion.kind == AssertionKind::converge_within
+                    ? late(assertion.name.empty() ? to_string(assertion.kind) : assertion.name,
+                           assertion.limit)
+                    : "";
+            if (!trouble.empty()) {
+                return trouble;
+            }
+        }
+        return {};
+    }
+
     double fill_and_waves() {
         const Facts& f = facts_;
         const double by_rate = std::max(0.0, f.connections - f.burst) / f.rate;
         const double fill = std::max(by_rate, f.serial_fill);
-        const double allowed = seconds_of(scenario_.converge_within);
-        const bool late = allowed >= 0 && fill > allowed;
         add("fill_s",
             fill,
             "F = max((N - B) / R, target x handshake / in flight)",
-            late ? fmt::format("assertConvergeWithin allows {:g} s", allowed) : "");
+            fill_trouble(fill));
         const double peak = std::min(f.rate, f.connections / std::max({fill, f.jitter, 1e-9}));
         add("first_wave_peak_per_s",
             peak,

@@ -56,5 +56,52 @@ TEST(Plan, FlagsWhatCannotGoWell) {
               "");
 }
 
+TEST(Plan, SpeaksOfTheFillOnlyToThoseWhoPromiseOne) {
+    HOLDFAST_CHECK("poolsim plan.infeasible");
+    const auto trouble = [](const std::string& top) {
+        const std::string text =
+            top + "services: [{name: 'a-{i}', replicas: 40, targetReady: 200}]\n";
+        return line(parse_scenario("x", text).scenario, "fill_s").trouble;
+    };
+    EXPECT_EQ(trouble(""), "");
+    EXPECT_EQ(trouble("assertConvergeWithin: 70s\n"), "assertConvergeWithin allows 70 s");
+    EXPECT_EQ(trouble("assertions: [{kind: convergeWithin, within: 70s, name: ready}]\n"),
+              "ready allows 70 s");
+    EXPECT_EQ(trouble("assertions: [{kind: convergeWithin, within: 90s}]\n"), "");
+}
+
+TEST(Plan, ReckonsWithWhatTheClusterAllows) {
+    const auto of = [](const std::string& top, const char* name) {
+        return line(parse_scenario("x", top + "services: [{name: a, targetReady: 500}]\n").scenario,
+                    name);
+    };
+    const std::string slow = "cluster: {rate: 5, burst: 10}\n";
+    EXPECT_EQ(of(slow, "rate_per_s").value, 5);
+    EXPECT_NE(of(slow, "rate_per_s").trouble, "") << "the clients allow themselves 100";
+    EXPECT_EQ(of(slow + "limiterPerSec: 5\n", "rate_per_s").trouble, "");
+    EXPECT_NEAR(of(slow, "fill_s").value, 499.0 / 5, 0.1);
+    EXPECT_NEAR(of(slow + "limiter: {kind: none}\n", "fill_s").value, 490.0 / 5, 0.1);
+}
+
+TEST(Plan, FlagsWorkThatNeedsMoreThanThePoolHas) {
+    HOLDFAST_CHECK("poolsim plan.infeasible");
+    const auto use = [](const std::string& work) {
+        return line(
+            parse_scenario(
+                "x", "services: [{name: b}, {name: a, workload: {enabled: true, " + work + "}}]\n")
+                .scenario,
+            "pool_use_max");
+    };
+    EXPECT_DOUBLE_EQ(use("arrivals: poisson, rate: 100, holdTime: 250ms").value, 0.5);
+    EXPECT_EQ(use("arrivals: poisson, rate: 100, holdTime: 250ms").trouble, "");
+    EXPECT_NE(use("arrivals: steady, rate: 100, holdTime: 500ms").trouble, "");
+    EXPECT_DOUBLE_EQ(use("arrivals: steady, rate: 10, hold: {from: 1s, to: 3s}").value, 0.4);
+    EXPECT_DOUBLE_EQ(use("arrivals: steady, rate: 10, hold: {listed: [1s, 2s]}").value, 0.3);
+    EXPECT_NEAR(
+        use("arrivals: steady, rate: 1, hold: {median: 10s, p99: 100s}").value, 0.326, 1e-3);
+    EXPECT_DOUBLE_EQ(use("maxInUse: 10, arrivalBurst: 10, spawnEvery: 1s, holdTime: 1h").value,
+                     0.2);
+}
+
 }  // namespace
 }  // namespace holdfast::sim
