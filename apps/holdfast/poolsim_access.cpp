@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 
 #include "terminal.hpp"
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <holdfast/base/error.hpp>
+#include <holdfast/sim/keys.hpp>
 #include <holdfast/sim/plan.hpp>
 
 namespace holdfast::app {
@@ -23,18 +27,29 @@ sim::Override parse_override(const std::string& pair) {
 
 // A name with a slip in it would hold always.
 void check_assertion(const PoolsimRequest& request, const sim::Scenario& scenario) {
-    const auto named = [&](const sim::Assertion& assertion) {
-        return request.assertion ==
-               (assertion.name.empty() ? to_string(assertion.kind) : assertion.name);
-    };
-    if (!request.assertion.empty() && scenario.profile == sim::Profile::standard &&
-        std::ranges::none_of(scenario.assertions, named)) {
-        throw InvalidArgument(
-            fmt::format("{} has no assertion '{}'", scenario.name, request.assertion));
+    const std::vector<std::string> names = sim::assertion_names(scenario);
+    if (!request.assertion.empty() && std::ranges::find(names, request.assertion) == names.end()) {
+        throw InvalidArgument(fmt::format("{} has no assertion '{}'; it has: {}",
+                                          scenario.name,
+                                          request.assertion,
+                                          fmt::join(names, ", ")));
     }
 }
 
 }  // namespace
+
+void require_folders(const PoolsimRequest& request) {
+    for (const std::string& path : {request.csv, request.junit, request.plot}) {
+        const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+        std::error_code unknown;
+        if (!folder.empty() && !std::filesystem::is_directory(folder, unknown)) {
+            throw InvalidArgument(
+                fmt::format("cannot write '{}': there is no folder '{}'; make it first",
+                            path,
+                            folder.string()));
+        }
+    }
+}
 
 void write_text_file(const std::string& path, const std::string& text) {
     std::ofstream out(path, std::ios::binary | std::ios::trunc);
@@ -100,21 +115,29 @@ std::vector<sim::Outcome> run_jobs(const Context& context,
     const auto show = [&](std::size_t done) {
         progress.show(fmt::format("{} of {} runs", done, jobs.size()));
     };
-    return sim::run_batch(jobs, {.threads = request.jobs, .stop = context.stop, .progress = show});
+    std::vector<sim::Outcome> outcomes =
+        sim::run_batch(jobs, {.threads = request.jobs, .stop = context.stop, .progress = show});
+    for (sim::Outcome& outcome : outcomes) {
+        keep_asserted(request, outcome.violations);
+    }
+    return outcomes;
 }
 
-std::size_t passing(const PoolsimRequest& request, const std::vector<sim::Outcome>& outcomes) {
-    return static_cast<std::size_t>(std::ranges::count_if(outcomes, [&](const auto& outcome) {
-        return request.assertion.empty()
-                   ? outcome.passed()
-                   : std::ranges::none_of(outcome.violations, [&](const sim::Violation& v) {
-                         return v.assertion == request.assertion;
-                     });
-    }));
+void keep_asserted(const PoolsimRequest& request, std::vector<sim::Violation>& violations) {
+    if (!request.assertion.empty()) {
+        std::erase_if(violations, [&](const sim::Violation& violation) {
+            return violation.assertion != request.assertion;
+        });
+    }
+}
+
+std::size_t passing(const std::vector<sim::Outcome>& outcomes) {
+    return static_cast<std::size_t>(std::ranges::count_if(outcomes, &sim::Outcome::passed));
 }
 
 bool enough(const PoolsimRequest& request, std::size_t passed, std::size_t of) {
-    return static_cast<double>(passed) >= request.confidence * static_cast<double>(of);
+    // The quotient is rounded as the number on the command line was; a product would not be.
+    return static_cast<double>(passed) / static_cast<double>(of) >= request.confidence;
 }
 
 Json to_json(const sim::Violation& violation) {

@@ -18,6 +18,10 @@ namespace holdfast::app {
 // Of the JSON; grows when a program that reads it would have to change.
 inline constexpr int poolsim_schema_version = 1;
 
+// Invalid_argument if a file is to be written into a folder that is not there: better before a long
+// run than after it.
+void require_folders(const PoolsimRequest& request);
+
 // Invalid_argument if it cannot be written.
 void write_text_file(const std::string& path, const std::string& text);
 
@@ -36,14 +40,17 @@ void require_one_file(const PoolsimRequest& request);
 [[nodiscard]] std::vector<std::uint64_t> seeds_of(const PoolsimRequest& request,
                                                   const sim::Scenario& scenario);
 
-// On all cores, with a line of progress. Requires: the scenarios outlive the call.
+// On all cores, with a line of progress. Only violations of request.assertion are left, if it is
+// set. Requires: the scenarios outlive the call.
 [[nodiscard]] std::vector<sim::Outcome> run_jobs(const Context& context,
                                                  const PoolsimRequest& request,
                                                  const std::vector<sim::Job>& jobs);
 
-// How many of them hold; only the violations of request.assertion count if it is set.
-[[nodiscard]] std::size_t passing(const PoolsimRequest& request,
-                                  const std::vector<sim::Outcome>& outcomes);
+// Leaves those that count.
+void keep_asserted(const PoolsimRequest& request, std::vector<sim::Violation>& violations);
+
+// How many of them hold.
+[[nodiscard]] std::size_t passing(const std::vector<sim::Outcome>& outcomes);
 // Whether so many are enough.
 [[nodiscard]] bool enough(const PoolsimRequest& request, std::size_t passed, std::size_t of);
 

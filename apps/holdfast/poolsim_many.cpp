@@ -61,7 +61,7 @@ std::vector<Point> run_sweep(const Context& context,
     std::vector<Point> points;
     points.reserve(all.size());
     for (std::size_t i = 0; i < all.size(); ++i) {
-        const std::size_t passed = passing(request, grouped[i]);
+        const std::size_t passed = passing(grouped[i]);
         points.push_back({.at = all[i], .outcomes = std::move(grouped[i]), .passed = passed});
     }
     return points;
@@ -107,9 +107,6 @@ std::string table_of(const std::vector<sim::Axis>& axes, const std::vector<Point
 std::string page_of(const PoolsimRequest& request,
                     const std::vector<sim::Axis>& axes,
                     const std::vector<Point>& points) {
-    if (axes.size() > 2) {
-        throw InvalidArgument("--plot shows one or two keys; sweep fewer");
-    }
     std::vector<sim::SweepMap> maps;
     const std::size_t figures = sim::spread_of(points.front().outcomes).size();
     for (std::size_t i = 0; i < figures; ++i) {
@@ -137,29 +134,32 @@ std::string page_of(const PoolsimRequest& request,
 
 // --bisect KEY=LOW..HIGH
 int bisect(const Context& context, const PoolsimRequest& request) {
-    const auto equals = request.bisect.find('=');
-    const std::string key = request.bisect.substr(0, equals);
-    if (equals == std::string::npos || equals == 0) {
-        throw InvalidArgument("--bisect takes KEY=LOW..HIGH, as in defaults.targetReady=10..500");
+    if (!(request.sweeps.empty() && request.plot.empty())) {
+        throw InvalidArgument("--bisect looks for one value; leave --sweep and --plot out");
     }
-    const std::vector<std::uint64_t> bounds = sim::parse_seeds(request.bisect.substr(equals + 1));
-    const auto low = static_cast<std::int64_t>(bounds.front());
-    const auto high = static_cast<std::int64_t>(bounds.back());
+    const sim::Bounds bounds = sim::parse_bounds(request.bisect);
+    Progress progress{context.quiet};
     const auto passes = [&](std::int64_t value) {
+        progress.show(fmt::format("{} = {}", bounds.key, bounds.text(value)));
         const std::vector<Point> points =
-            run_sweep(quietly(context), request, {{key, {fmt::format("{}", value)}}});
+            run_sweep(quietly(context), request, {{bounds.key, {bounds.text(value)}}});
         return enough(request, points.front().passed, points.front().outcomes.size());
     };
-    const std::int64_t best = sim::largest_passing(low, high, passes);
-    if (best < low) {
+    const std::int64_t best = sim::largest_passing(bounds.low, bounds.high, passes);
+    progress.clear();
+    if (best < bounds.low) {
         say(context,
-            {{"key", key}, {"largest", nullptr}},
-            fmt::format("no {} from {} to {} holds", key, low, high));
+            {{"key", bounds.key}, {"largest", nullptr}},
+            fmt::format("no {} from {} to {} holds",
+                        bounds.key,
+                        bounds.text(bounds.low),
+                        bounds.text(bounds.high)));
         return exit_refused;
     }
     return say(context,
-               {{"key", key}, {"largest", best}},
-               fmt::format("the largest {} that holds is {}", key, best));
+               {{"key", bounds.key},
+                {"largest", bounds.unit == sim::Time{0} ? Json(best) : Json(bounds.text(best))}},
+               fmt::format("the largest {} that holds is {}", bounds.key, bounds.text(best)));
 }
 
 // --what-if burst=0: the words people use, for the keys they mean.
@@ -203,6 +203,10 @@ int poolsim_sweep(const Context& context, const PoolsimRequest& request) {
     if (axes.empty()) {
         throw InvalidArgument("say what to sweep: --sweep KEY=VALUES, or --bisect KEY=LOW..HIGH");
     }
+    if (!request.plot.empty() && axes.size() > 2) {
+        throw InvalidArgument("--plot shows one or two keys; sweep fewer");
+    }
+    require_folders(request);
     const std::vector<Point> points = run_sweep(context, request, axes);
     if (!request.plot.empty()) {
         write_text_file(request.plot, page_of(request, axes, points));
@@ -244,8 +248,8 @@ int poolsim_compare(const Context& context, const PoolsimRequest& request) {
                    short_number(after[i].mean),
                    short_number(after[i].mean - before[i].mean)});
     }
-    const std::size_t held = passing(request, outcomes[0]);
-    const std::size_t holds = passing(request, outcomes[1]);
+    const std::size_t held = passing(outcomes[0]);
+    const std::size_t holds = passing(outcomes[1]);
     table.add({"holds",
                fmt::format("{}/{}", held, outcomes[0].size()),
                fmt::format("{}/{}", holds, outcomes[1].size()),

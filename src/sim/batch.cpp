@@ -35,7 +35,8 @@ public:
 
     std::vector<Outcome> run() {
         const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
-        const std::size_t wanted = options_.threads == 0 ? cores : options_.threads;
+        const std::size_t wanted =
+            options_.threads == 0 ? cores : std::min(options_.threads, threads_max);
         {
             std::vector<std::jthread> threads;
             for (std::size_t i = 1; i < std::min(wanted, jobs_.size()); ++i) {
@@ -172,6 +173,43 @@ std::vector<std::vector<Override>> combinations(std::span<const Axis> axes) {
         all = std::move(longer);
     }
     return all;
+}
+
+std::string Bounds::text(std::int64_t value) const {
+    return unit == Time{0} ? fmt::format("{}", value) : format_duration(value * unit);
+}
+
+Bounds parse_bounds(std::string_view text) {
+    const auto refuse = [&] {
+        return InvalidArgument(fmt::format(
+            "'{}' has no bounds; write KEY=LOW..HIGH, as in defaults.targetReady=10..500", text));
+    };
+    const auto equals = text.find('=');
+    const auto dots = text.find("..", std::min(equals, text.size()));
+    if (equals == std::string_view::npos || equals == 0 || dots == std::string_view::npos) {
+        throw refuse();
+    }
+    Bounds bounds{.key = std::string(text.substr(0, equals))};
+    const std::string_view from = text.substr(equals + 1, dots - equals - 1);
+    const std::string_view to = text.substr(dots + 2);
+    const auto low = parse_number<std::int64_t>(from);
+    const auto high = parse_number<std::int64_t>(to);
+    if (low && high) {
+        bounds.low = *low;
+        bounds.high = *high;
+    } else {
+        const Time shortest = parse_duration(from);
+        const Time longest = parse_duration(to);
+        const bool whole =
+            (shortest % std::chrono::seconds{1} + longest % std::chrono::seconds{1}) == Time{0};
+        bounds.unit = whole ? Time{std::chrono::seconds{1}} : Time{std::chrono::milliseconds{1}};
+        bounds.low = shortest / bounds.unit;
+        bounds.high = longest / bounds.unit;
+    }
+    if (bounds.low < 0 || bounds.high < bounds.low) {
+        throw refuse();
+    }
+    return bounds;
 }
 
 std::int64_t largest_passing(std::int64_t low,

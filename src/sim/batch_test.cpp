@@ -41,6 +41,22 @@ TEST(Sweep, IsEveryCombination) {
     EXPECT_EQ(combinations({}).size(), 1);
 }
 
+TEST(Bisection, HasBoundsOfNumbersOrDurations) {
+    HOLDFAST_CHECK("poolsim sweep.bisect");
+    const Bounds plain = parse_bounds("services[*].targetReady=10..5000000");
+    EXPECT_EQ(plain.key, "services[*].targetReady");
+    EXPECT_EQ(plain.low, 10);
+    EXPECT_EQ(plain.text(plain.high), "5000000");
+    const Bounds seconds = parse_bounds("defaults.jitter=0s..10m");
+    EXPECT_EQ(seconds.high, 600);
+    EXPECT_EQ(seconds.text(90), "1m30s");
+    EXPECT_EQ(parse_bounds("a=50ms..1s").text(51), "51ms");
+    for (const char* bad :
+         {"", "a", "a=", "=1..2", "a=1", "a=5..1", "a=-1..3", "a=1s..x", "a=1..2s"}) {
+        EXPECT_THROW((void)parse_bounds(bad), InvalidArgument) << bad;
+    }
+}
+
 TEST(Bisection, FindsTheLargestThatPasses) {
     HOLDFAST_CHECK("poolsim sweep.bisect");
     for (std::int64_t edge = 0; edge <= 20; ++edge) {

@@ -15,6 +15,14 @@ services:
     targetReady: 50
 """
 
+LATE = """\
+duration: 1m
+cluster: {connect: 10ms}
+limiter: {burst: 50}
+assertions: [{kind: minOwnedFraction, after: 30s}]
+services: [{name: a}]
+"""
+
 
 class Poolsim(binary.CommandTest):
     def write(self, name, text):
@@ -71,6 +79,24 @@ class Poolsim(binary.CommandTest):
         self.assertEqual(done.code, USAGE, done)
         done = self.run_it("poolsim", "run", "local", "--set", "x")
         self.assertEqual(done.code, USAGE, done)
+        # A pipeline must not take it for an assertion that failed.
+        done = self.run_it("poolsim", "run", "no-such.yaml")
+        self.assertEqual(done.code, USAGE, done)
+        self.assertIn("there is neither a file no-such.yaml nor a shipped scenario", done.err)
+        done = self.run_it("poolsim", "run", self.write("long.yaml", "#" * (1 << 20) + "\n"))
+        self.assertEqual(done.code, USAGE, done)
+        self.assertIn("long.yaml: longer than 1048576 bytes", done.err)
+
+    def test_a_folder_that_is_not_there_is_told_before_the_run(self):
+        for option in ("--out", "--junit", "--plot"):
+            done = self.run_it("poolsim", "run", "local", option, "nowhere/file")
+            self.assertEqual(done.code, USAGE, done)
+            self.assertIn("there is no folder 'nowhere'", done.err)
+            self.assertEqual(done.out, "")
+
+    def test_a_folder_does_not_hide_a_shipped_scenario(self):
+        (self.folder / "local").mkdir()
+        self.assertEqual(self.run_it("poolsim", "check", "local").code, DONE)
 
     def test_many_seeds_give_percentiles_and_a_share_that_must_hold(self):
         tight = self.write(
@@ -84,6 +110,8 @@ class Poolsim(binary.CommandTest):
         self.assertEqual(done.code, DONE, done)
         self.assertEqual(done.json["runs"], 8)
         self.assertLess(done.json["passed_runs"], 8)
+        self.assertEqual(len(done.json["failures"]), 8 - done.json["passed_runs"])
+        self.assertEqual(done.json["failures"][0]["violations"][0]["assertion"], "maxWait")
         self.assertIn("p99", done.json["figures"]["wait_p99_ms"])
         done = self.run_it(*many, "--junit", "verdict.xml")
         self.assertEqual(done.code, REFUSED, done)
@@ -91,6 +119,11 @@ class Poolsim(binary.CommandTest):
         tree = xml.etree.ElementTree.parse(self.folder / "verdict.xml").getroot()
         self.assertEqual(tree.attrib["tests"], "8")
         self.assertEqual(len(tree.findall("testcase/failure")), int(tree.attrib["failures"]))
+        done = self.run_it(*many, "--junit", "other.xml", "--assert", "maxTotalConnections")
+        self.assertEqual(done.code, DONE, done)
+        self.assertIn("holds in 8 of 8 runs", done.out)
+        other = xml.etree.ElementTree.parse(self.folder / "other.xml").getroot()
+        self.assertEqual(other.attrib["failures"], "0", "those of another do not count")
         one = self.run_it(*many, "--json", "--jobs", "1", "--confidence", "0")
         two = self.run_it(*many, "--json", "--jobs", "2", "--confidence", "0")
         self.assertEqual(one.out, two.out, "threads change nothing")
@@ -105,6 +138,20 @@ class Poolsim(binary.CommandTest):
         )
         self.assertEqual(done.code, DONE, done)
         self.assertTrue(1400 <= done.json["largest"] <= 1500, done)
+        done = self.run_it(
+            *("poolsim", "sweep", self.write("late.yaml", LATE), "--json"),
+            *("--bisect", "services[*].startDelay=0s..1m"),
+        )
+        self.assertEqual(done.code, DONE, done)
+        self.assertEqual(done.json["largest"], "29s", "they are there within a second")
+        for words in (["--bisect", "limiterPerSec"], ["--bisect", "limiterPerSec=5..1"]):
+            done = self.run_it("poolsim", "sweep", *short, *words)
+            self.assertEqual(done.code, USAGE, done)
+            self.assertIn("write KEY=LOW..HIGH", done.err)
+        done = self.run_it(
+            "poolsim", "sweep", *short, "--bisect", "limiterPerSec=1..9", "--plot", "x.html"
+        )
+        self.assertEqual(done.code, USAGE, done)
 
     def test_what_if_stands_beside_what_is(self):
         done = self.run_it(
@@ -133,6 +180,11 @@ class Poolsim(binary.CommandTest):
         self.assertEqual(done.code, DONE, done)
         self.assertIn("at 500ms: ", done.out)
         self.assertIn("worker: starts", done.err)
+        short = ("poolsim", "run", "local", "--set", "duration=10s", "--explain")
+        self.assertIn("at 500ms: ", self.run_it(*short, "t=500ms").out)
+        done = self.run_it(*short, "617s")
+        self.assertEqual(done.code, USAGE, done)
+        self.assertIn("the simulation ends at 10s", done.err)
 
     def test_one_assertion_counts_if_it_is_named_and_there_is_such_a_one(self):
         slow = self.write("slow.yaml", SLOW + "assertions: [{kind: noLeak}]\n")
@@ -141,7 +193,10 @@ class Poolsim(binary.CommandTest):
         self.assertEqual(done.code, DONE, done)
         done = self.run_it("poolsim", "run", slow, "--assert", "noLaek")
         self.assertEqual(done.code, USAGE, done)
-        self.assertIn("slow.yaml has no assertion 'noLaek'", done.err)
+        self.assertIn("slow.yaml has no assertion 'noLaek'; it has: ", done.err)
+        done = self.run_it("poolsim", "run", slow, "--profile", "compat", "--assert", "noLeak")
+        self.assertEqual(done.code, USAGE, done)
+        self.assertIn("it has: assertMaxConnectsPerSec, assertConvergeWithin", done.err)
 
     def test_recovery_is_told_for_each_fault(self):
         dropped = self.write(

@@ -16,6 +16,7 @@
 namespace holdfast::sim {
 
 inline constexpr std::size_t runs_max = 1'000'000;
+inline constexpr unsigned threads_max = 1'024;
 
 struct Job {
     const Scenario* scenario = nullptr;
@@ -23,7 +24,7 @@ struct Job {
 };
 
 struct BatchOptions {
-    unsigned threads = 0;  // 0: as many as the machine has cores.
+    unsigned threads = 0;  // 0: as many as the machine has cores. At most threads_max.
     std::stop_token stop{};
     std::function<void(std::size_t done)> progress{};  // From any of the threads, one at a time.
 };
@@ -47,6 +48,20 @@ struct Axis {
 
 // Every combination, the last axis moving fastest. Invalid_argument beyond runs_max.
 [[nodiscard]] std::vector<std::vector<Override>> combinations(std::span<const Axis> axes);
+
+// Where to look for the largest value that passes.
+struct Bounds {
+    std::string key;
+    std::int64_t low = 0;
+    std::int64_t high = 0;
+    Time unit{};  // Of both, if they are durations; else zero.
+
+    [[nodiscard]] std::string text(std::int64_t value) const;
+};
+
+// "KEY=10..500" or "KEY=1s..10m"; durations are looked at by the second, or by the millisecond if
+// they are given so. Else invalid_argument.
+[[nodiscard]] Bounds parse_bounds(std::string_view text);
 
 // The largest value from `low` to `high` that passes, if all below it do; below `low` if none does.
 // `passes` is asked about log2(high - low) times.
