@@ -67,9 +67,7 @@ private:
             case AssertionKind::stable_for:
                 return judge_stability(a);
             case AssertionKind::zero_empty:
-                return judge_count(a,
-                                   static_cast<std::int64_t>(seen.empties.size()),
-                                   "requests were not served at once");
+                return judge_empty(a);
         }
     }
 
@@ -138,6 +136,17 @@ private:
             violate(a,
                     scenario_.duration,
                     fmt::format("{} {}, {:g} are allowed", count, what, a.value));
+        }
+    }
+
+    // Told with the moment of the first.
+    void judge_empty(const Assertion& a) {
+        const std::vector<Time>& empties = result_.seen.empties;
+        if (!empties.empty()) {
+            violate(
+                a,
+                *std::ranges::min_element(empties),
+                fmt::format("{} requests were not served at once, 0 are allowed", empties.size()));
         }
     }
 

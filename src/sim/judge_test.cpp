@@ -116,8 +116,9 @@ TEST_F(Verdict, OfCountsAllowsTheLimitItself) {
     result.seen.leaked = -1;
     EXPECT_FALSE(holds({.kind = AssertionKind::no_leak}));
     EXPECT_TRUE(holds({.kind = AssertionKind::zero_empty}));
-    result.seen.empties = {seconds{1}};
+    result.seen.empties = {seconds{9}, seconds{7}};
     EXPECT_FALSE(holds({.kind = AssertionKind::zero_empty}));
+    EXPECT_EQ(judge(scenario, result).at(0).at, seconds{7}) << "the first of them";
 }
 
 TEST_F(Verdict, OfWaitsTakesTheQuantile) {
