@@ -107,6 +107,7 @@ void Leases::on(Steady now, const GiveLeaseBack& back, LeaseActions& /*out*/) {
     if (heir != inherited_.end()) {
         ended = heir->second;
         inherited_.erase(heir);
+        lost_.erase(back.lease);  // It may have been lost once more, with the one it stands for.
     } else if (lost_.erase(back.lease) == 0 && !lost_.empty()) {
         // It does not matter which connection was closed: one that has lost its lease takes it on.
         const LeaseId without = *lost_.begin();
@@ -138,8 +139,7 @@ void Leases::on(Steady now, const LeaseAcquired& acquired, LeaseActions& out) {
             return deny(now, acquired.lease, LeaseDenial::full, out);
         case LeaseAnswer::conflict:
         case LeaseAnswer::throttled:
-            break;
-        case LeaseAnswer::unanswered:
+        case LeaseAnswer::unanswered:  // An earlier try of the same call may have been applied.
             wish.doubtful = true;
             break;
     }

@@ -38,7 +38,7 @@ struct FakeLeaseStore {
 
 class LeaseStory : public testing::Test {
 protected:
-    enum class Mood { well, conflict, lost_answers, away };
+    enum class Mood { well, conflict, lost_answers, lost_then_throttled, away };
 
     void tell(const LeaseEvent& event) {
         std::deque<LeaseEvent> events{event};
@@ -60,10 +60,11 @@ protected:
 
     LeaseEvent answer(const LeaseAction& action) {
         ++calls;
-        const bool arrives = mood == Mood::well || mood == Mood::lost_answers;
+        const bool arrives = mood != Mood::conflict && mood != Mood::away;
         const bool heard = mood == Mood::well;
-        const LeaseAnswer unheard =
-            mood == Mood::conflict ? LeaseAnswer::conflict : LeaseAnswer::unanswered;
+        const LeaseAnswer unheard = mood == Mood::conflict              ? LeaseAnswer::conflict
+                                    : mood == Mood::lost_then_throttled ? LeaseAnswer::throttled
+                                                                        : LeaseAnswer::unanswered;
         if (const auto* acquire = std::get_if<AcquireLease>(&action)) {
             const auto said = arrives ? store.acquire(*acquire, config.limit) : unheard;
             return LeaseAcquired{.lease = acquire->lease, .answer = heard ? said : unheard};
@@ -180,6 +181,19 @@ TEST_F(LeaseStory, WhoStopsWaitingLeavesNothingBehind) {
     EXPECT_EQ(store.active, 0);
 }
 
+// A call has several tries: the first may be applied without an answer, and the last be refused.
+TEST_F(LeaseStory, WhatIsRefusedInTheEndMayHaveBeenAcquiredBefore) {
+    mood = Mood::lost_then_throttled;
+    want(100ms);
+    EXPECT_EQ(store.tokens.size(), 1U) << "the store has done it";
+    live_until(now + 200ms);
+    EXPECT_EQ(denials, std::vector{LeaseDenial::timeout});
+    mood = Mood::well;
+    live_until(now + 10s);
+    EXPECT_EQ(store.active, 0) << "nobody holds it";
+    EXPECT_EQ(leases.releasing(), 0);
+}
+
 TEST_F(LeaseStory, WithoutTheStoreTheLocalCapIsInForceUntilItAnswers) {
     mood = Mood::away;
     want(1min);
@@ -225,6 +239,34 @@ TEST_F(LeaseStory, AHeartThatIsNotHeardMakesOurLeasesWorthless) {
     EXPECT_EQ(leases.excess(), 0);
     EXPECT_EQ(leases.used(), 0);
     EXPECT_EQ(store.active, 0);
+}
+
+// One that has taken on the lease of another is lost with it; it must not be missed twice.
+TEST_F(LeaseStory, AHeartThatFailsAgainLosesEachConnectionOnce) {
+    const auto fail_and_recover = [this] {
+        mood = Mood::away;
+        live_until(now + 3min);
+        mood = Mood::well;
+        live_until(now + 10s);
+    };
+    want();
+    want();
+    fail_and_recover();
+    want();
+    ASSERT_EQ(held.size(), 3U);
+    tell(GiveLeaseBack{held[2]});  // One of the others takes its lease on.
+    fail_and_recover();
+    EXPECT_EQ(leases.excess(), 2);
+    tell(GiveLeaseBack{held[0]});
+    EXPECT_EQ(leases.excess(), 1);
+    tell(GiveLeaseBack{held[1]});
+    EXPECT_EQ(leases.excess(), 0) << "nothing is held, so nothing must go";
+    EXPECT_EQ(store.active, 0);
+
+    want();
+    ASSERT_EQ(held.size(), 4U);
+    tell(GiveLeaseBack{held[3]});
+    EXPECT_EQ(store.active, 0) << "and the next lease comes back as any other";
 }
 
 TEST_F(LeaseStory, ALimitOfNoneIsRefused) {
