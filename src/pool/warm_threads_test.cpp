@@ -9,6 +9,7 @@
 
 #include <holdfast/base/metrics.hpp>
 #include <holdfast/pool/pool.hpp>
+#include <holdfast/testing/check.hpp>
 
 namespace holdfast::pool {
 namespace {
@@ -44,6 +45,8 @@ protected:
 
 // Nobody writes them while borrowers come and go; they are fetched when somebody looks.
 TEST_F(WarmPool, WhatTheMetricsShowIsExactAtEveryMoment) {
+    HOLDFAST_CHECK("connections res.size_metric");
+    HOLDFAST_CHECK("connections wrap.close_metrics");
     start(full(3));
     for (int i = 1; i <= 10; ++i) {
         const Loan first = pool->acquire(soon(), {});
