@@ -66,9 +66,10 @@ sql::DatabaseOptions database_options(const Context& context, Stay stay) {
     // Settings of a fleet that contradict each other are no concern of other databases.
     const bool dsql = database_url(context).starts_with("dsql:");
     dsql::FleetConfig fleet = dsql ? dsql::fleet_config(config) : dsql::FleetConfig{};
-    if (const std::string warning = dsql ? dsql::stretches_warm_up(config) : ""; !warning.empty()) {
-        context.logger.warn("config.rejected",
-                            {{"name", "dsql.pool.warmup_stagger"}, {"why", warning}});
+    if (dsql) {
+        for (const dsql::Overruled& setting : dsql::overruled(config)) {
+            context.logger.warn("config.rejected", {{"name", setting.key}, {"why", setting.why}});
+        }
     }
     if (stay == Stay::brief) {
         fleet = dsql::for_one_command(std::move(fleet));

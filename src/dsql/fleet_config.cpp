@@ -216,6 +216,12 @@ nanoseconds longer_than_zero(const Config& config, const char* key) {
     return value;
 }
 
+// As long as the service takes it.
+nanoseconds token_life_of(const Config& config) {
+    return std::clamp<nanoseconds>(
+        config.duration("dsql.token_duration"), seconds{15}, hours{24 * 7});
+}
+
 // A cluster ends a connection after an hour; with less than this left we have ended it ourselves.
 constexpr minutes age_max{60};
 constexpr minutes age_margin{5};
@@ -296,6 +302,9 @@ void read_rate(const Config& config, FleetConfig& fleet) {
     const bool enabled = config.boolean("dsql.limiter.enabled");
     require(enabled || !config.boolean("dsql.bucket.enabled"),
             "dsql.bucket.enabled needs dsql.limiter.enabled too");
+    require(!config.boolean("dsql.bucket.enabled") || algorithm != "counter",
+            "dsql.bucket.enabled contradicts dsql.limiter.algorithm (counter); all processes of a "
+            "fleet must count in one way");
     const std::string group = config.boolean("dsql.bucket.enabled") ? "bucket" : "limiter";
     const auto key = [&](const char* name) { return fmt::format("dsql.{}.{}", group, name); };
     fleet.permits.per_second = positive(config, key(group == "bucket" ? "rate" : "limit").c_str());
@@ -309,44 +318,49 @@ void read_rate(const Config& config, FleetConfig& fleet) {
     }
 }
 
-void read_leases(const Config& config, FleetConfig& fleet) {
-    const int limit = positive(config, "dsql.leases.limit");
-    fleet.blocks.size = positive(config, "dsql.leases.block_size");
+void read_blocks(const Config& config, int limit, pool::SlotBlocksConfig& blocks) {
+    blocks.size = positive(config, "dsql.leases.block_size");
     const auto count = static_cast<int>(config.integer("dsql.leases.block_count"));
     require(count >= 0, fmt::format("dsql.leases.block_count is {}; give 0 or more", count));
-    require(fleet.blocks.size <= limit,
+    require(blocks.size <= limit,
             fmt::format("a block of {} slots (dsql.leases.block_size) is more than the limit of {} "
                         "connections (dsql.leases.limit)",
-                        fleet.blocks.size,
+                        blocks.size,
                         limit));
-    fleet.blocks.count = count == 0 ? limit / fleet.blocks.size : count;
-    require(static_cast<std::int64_t>(fleet.blocks.count) * fleet.blocks.size <= limit,
+    blocks.count = count == 0 ? limit / blocks.size : count;
+    require(static_cast<std::int64_t>(blocks.count) * blocks.size <= limit,
             fmt::format("{} blocks of {} slots (dsql.leases.block_count, block_size) are more than "
                         "the limit of {} connections (dsql.leases.limit)",
-                        fleet.blocks.count,
-                        fleet.blocks.size,
+                        blocks.count,
+                        blocks.size,
                         limit));
-    fleet.blocks.ttl = config.duration("dsql.leases.block_ttl");
-    fleet.blocks.renew_every = longer_than_zero(config, "dsql.leases.block_renew");
-    require(fleet.blocks.ttl >= 3 * fleet.blocks.renew_every,
+    blocks.ttl = config.duration("dsql.leases.block_ttl");
+    blocks.renew_every = longer_than_zero(config, "dsql.leases.block_renew");
+    require(blocks.ttl >= 3 * blocks.renew_every,
             fmt::format("dsql.leases.block_ttl ({}) must be at least three times "
                         "dsql.leases.block_renew ({})",
-                        format_duration(fleet.blocks.ttl),
-                        format_duration(fleet.blocks.renew_every)));
+                        format_duration(blocks.ttl),
+                        format_duration(blocks.renew_every)));
+    check(blocks);
+}
+
+void read_leases(const Config& config, FleetConfig& fleet) {
+    const int limit = positive(config, "dsql.leases.limit");
+    if (config.text("dsql.leases.mode") == "counter") {  // Blocks are no concern of it.
+        fleet.lease_mode = LeaseMode::counter;
+    } else {
+        read_blocks(config, limit, fleet.blocks);
+    }
     if (config.text("dsql.leases.failure") == "local") {
         fleet.blocks.local_cap = std::max(limit / fleet.fleet_size, 1);
     }
     fleet.leases = {.limit = limit, .local_cap = fleet.blocks.local_cap};
-    if (config.text("dsql.leases.mode") == "counter") {
-        fleet.lease_mode = LeaseMode::counter;
-    }
     if (config.boolean("dsql.leases.enabled") && config.text("dsql.leases.mode") != "off") {
         fleet.lease_table = config.text("dsql.leases.table");
         require(!fleet.lease_table.empty(),
                 "dsql.leases.enabled needs dsql.leases.table, the name of a table in DynamoDB; "
                 "make it with `holdfast dsql leases setup`");
     }
-    check(fleet.blocks);
 }
 
 // The names that dashboards of DSQL know.
@@ -385,22 +399,34 @@ Settings fleet_settings() {
     return all;
 }
 
-std::string stretches_warm_up(const Config& config) {
+std::vector<Overruled> overruled(const Config& config) {
+    std::vector<Overruled> all;
     const nanoseconds stagger = config.duration("dsql.pool.warmup_stagger");
-    return stagger == nanoseconds{0}
-               ? ""
-               : fmt::format(
-                     "dsql.pool.warmup_stagger ({}) has no effect: the first filling is not "
-                     "stretched, lives are spread instead",
-                     format_duration(stagger));
+    if (stagger != nanoseconds{0}) {
+        all.push_back({.key = "dsql.pool.warmup_stagger",
+                       .why = fmt::format(
+                           "dsql.pool.warmup_stagger ({}) has no effect: the first filling is not "
+                           "stretched, lives are spread instead",
+                           format_duration(stagger))});
+    }
+    const nanoseconds life = config.duration("dsql.token_duration");
+    if (life != token_life_of(config)) {
+        all.push_back({.key = "dsql.token_duration",
+                       .why = fmt::format("dsql.token_duration ({}) must be from 15 seconds to 7 "
+                                          "days; {} is in force",
+                                          format_duration(life),
+                                          format_duration(token_life_of(config)))});
+    }
+    return all;
 }
 
 FleetConfig fleet_config(const Config& config) {
     if (config.boolean("dsql.strict") && !config.warnings().empty()) {
         throw InvalidArgument(config.warnings().front() + ", which dsql.strict forbids");
     }
-    require(!config.boolean("dsql.strict") || stretches_warm_up(config).empty(),
-            stretches_warm_up(config) + ", and dsql.strict forbids that");
+    for (const Overruled& setting : overruled(config)) {
+        require(!config.boolean("dsql.strict"), setting.why + ", and dsql.strict forbids that");
+    }
     FleetConfig fleet;
     fleet.rate = positive(config, "dsql.rate");
     fleet.burst = positive(config, "dsql.burst");
@@ -408,10 +434,7 @@ FleetConfig fleet_config(const Config& config) {
     const nanoseconds delay = config.duration("dsql.stagger_max");
     require(delay <= minutes{10}, "dsql.stagger_max is more than ten minutes; give less");
     fleet.stagger_max = config.boolean("dsql.stagger") ? delay : nanoseconds{0};
-    const nanoseconds life = config.duration("dsql.token_duration");
-    require(life >= seconds{15} && life <= hours{24 * 7},
-            "dsql.token_duration must be from 15 seconds to 7 days");
-    fleet.token_life = std::chrono::floor<seconds>(life);
+    fleet.token_life = std::chrono::floor<seconds>(token_life_of(config));
     fleet.region = config.text("dsql.region");
     fleet.dynamodb_endpoint = config.text("dsql.dynamodb_endpoint");
     fleet.service = config.text("dsql.service");

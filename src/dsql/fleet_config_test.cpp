@@ -59,14 +59,31 @@ TEST_F(FleetConfigStory, WithoutAnythingAProcessIsAlone) {
 }
 
 TEST_F(FleetConfigStory, AFirstFillingIsNotStretchedAndThatIsSaid) {
-    EXPECT_EQ(stretches_warm_up(load()), "");
+    EXPECT_TRUE(overruled(load()).empty());
     environment["DSQL_POOL_WARMUP_STAGGER_DURATION"] = "0s";
-    EXPECT_EQ(stretches_warm_up(load()), "");
+    EXPECT_TRUE(overruled(load()).empty());
     environment["DSQL_POOL_WARMUP_STAGGER_DURATION"] = "2m";
-    EXPECT_NE(stretches_warm_up(load()).find("dsql.pool.warmup_stagger (2m"), std::string::npos);
+    ASSERT_EQ(overruled(load()).size(), 1U);
+    EXPECT_EQ(overruled(load())[0].key, "dsql.pool.warmup_stagger");
+    EXPECT_NE(overruled(load())[0].why.find("dsql.pool.warmup_stagger (2m"), std::string::npos);
     EXPECT_EQ(refusal(), "");
     environment["DSQL_CONFIG_STRICT"] = "true";
     EXPECT_NE(refusal().find("has no effect"), std::string::npos);
+}
+
+TEST_F(FleetConfigStory, ATokenLivesAsLongAsTheServiceAllowsAndThatIsSaid) {
+    const std::map<std::string, std::pair<std::chrono::seconds, std::size_t>> lives{
+        {"15m", {15min, 0}},
+        {"15s", {15s, 0}},
+        {"14s", {15s, 1}},
+        {"0s", {15s, 1}},
+        {"168h", {168h, 0}},
+        {"200h", {168h, 1}}};
+    for (const auto& [text, expected] : lives) {
+        environment["DSQL_TOKEN_DURATION"] = text;
+        EXPECT_EQ(read().token_life, expected.first) << text;
+        EXPECT_EQ(overruled(load()).size(), expected.second) << text;
+    }
 }
 
 TEST_F(FleetConfigStory, ConnectionsAreCountedInBlocksOrOneByOne) {
@@ -81,6 +98,8 @@ TEST_F(FleetConfigStory, ConnectionsAreCountedInBlocksOrOneByOne) {
     EXPECT_EQ(read().leases.local_cap, 50);
     environment["DSQL_CONN_LEASE_FAILURE"] = "block";
     EXPECT_EQ(read().leases.local_cap, 0);
+    environment["DSQL_DISTRIBUTED_CONN_LIMIT"] = "10";
+    EXPECT_EQ(read().leases.limit, 10) << "less than a block, but there are no blocks";
 }
 
 TEST_F(FleetConfigStory, NumbersThatAreNoneAreIgnoredAndThoseThatAreNoLimitRefused) {
@@ -159,7 +178,12 @@ TEST_F(FleetConfigStory, ContradictionsAreRefusedWithTheReason) {
         {{{"DSQL_SLOT_BLOCK_RENEW_INTERVAL", "0s"}}, "longer than zero"},
         {{{"DSQL_FLEET_SIZE_HINT", "0"}}, "dsql.fleet_size is 0"},
         {{{"DSQL_STAGGERED_STARTUP_MAX_DELAY", "11m"}}, "ten minutes"},
-        {{{"DSQL_TOKEN_DURATION", "10s"}}, "15 seconds to 7 days"},
+        {{{"DSQL_TOKEN_DURATION", "10s"}, {"DSQL_CONFIG_STRICT", "true"}}, "15 seconds to 7 days"},
+        {{{"DSQL_DISTRIBUTED_RATE_LIMITER_ENABLED", "true"},
+          {"DSQL_DISTRIBUTED_RATE_LIMITER_TABLE", "rates"},
+          {"DSQL_DISTRIBUTED_RATE_LIMITER_ALGORITHM", "counter"},
+          {"DSQL_TOKEN_BUCKET_ENABLED", "true"}},
+         "contradicts dsql.limiter.algorithm (counter)"},
         {{{"DSQL_RESERVOIR_TARGET_READY", "-1"}}, "target_ready is -1"},
         {{{"DSQL_RESERVOIR_TARGET_READY", "5"}, {"DSQL_RESERVOIR_LOW_WATERMARK", "6"}},
          "low_watermark (6) is more than target_ready (5)"},

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <holdfast/base/config.hpp>
 #include <holdfast/base/random.hpp>
@@ -75,9 +76,12 @@ struct FleetConfig {
 // Requires: `config` was loaded with fleet_settings().
 [[nodiscard]] FleetConfig fleet_config(const Config& config);
 
-// What to tell an operator who wants the first filling stretched, which is not done; empty if
-// nobody does.
-[[nodiscard]] std::string stretches_warm_up(const Config& config);
+// A setting that is not done as it says, which an operator is told; dsql.strict refuses it.
+struct Overruled {
+    std::string key;
+    std::string why;
+};
+[[nodiscard]] std::vector<Overruled> overruled(const Config& config);
 
 // How a pool of at most `target` connections keeps them. Invalid_argument if more are to be ready
 // than there may be.
