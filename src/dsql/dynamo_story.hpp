@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "credential_story.hpp"
 #include "dynamodb.hpp"
@@ -18,7 +19,7 @@ namespace holdfast::dsql::test {
 // Passes requests on, unless told to do something else with the next ones.
 class FaultServer {
 public:
-    enum class Fault { none, throttled, conflict, failed, lost_answer, lost_request };
+    enum class Fault { none, throttled, conflict, failed, lost_answer, lost_request, said };
 
     explicit FaultServer(std::string target) : target_(std::move(target)) {
         local_.server.Post(
@@ -31,6 +32,17 @@ public:
     void next(Fault fault, int times = 1) {
         const std::lock_guard lock(mutex_);
         faults_.insert(faults_.end(), static_cast<std::size_t>(times), fault);
+    }
+    // The next answer, word for word.
+    void say(int status, std::string body) {
+        const std::lock_guard lock(mutex_);
+        faults_.push_back(Fault::said);
+        words_.emplace_back(status, std::move(body));
+    }
+    // So many of the next requests are not passed on.
+    [[nodiscard]] std::size_t left() const {
+        const std::lock_guard lock(mutex_);
+        return faults_.size();
     }
     [[nodiscard]] int requests() const {
         const std::lock_guard lock(mutex_);
@@ -47,6 +59,13 @@ private:
         const Fault fault = faults_.front();
         faults_.pop_front();
         return fault;
+    }
+
+    void say_words(httplib::Response& response) {
+        const std::lock_guard lock(mutex_);
+        response.status = words_.front().first;
+        response.set_content(words_.front().second, "application/x-amz-json-1.0");
+        words_.pop_front();
     }
 
     void serve(const httplib::Request& request, httplib::Response& response) {
@@ -72,6 +91,8 @@ private:
             case Fault::lost_answer:
                 (void)pass_on(request);
                 return hang_up();
+            case Fault::said:
+                return say_words(response);
             case Fault::none:
                 break;
         }
@@ -92,6 +113,7 @@ private:
     const std::string target_;
     mutable std::mutex mutex_;
     std::deque<Fault> faults_;
+    std::deque<std::pair<int, std::string>> words_;
     int requests_ = 0;
     LocalServer local_;
 };

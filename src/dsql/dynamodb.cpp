@@ -54,9 +54,8 @@ namespace {
 // What is neither an answer nor passes by itself.
 template <class Reply>
 [[noreturn]] void fail(const std::string& operation, const Reply& reply) {
-    const std::string said = reply.body.is_object()
-                                 ? reply.body.value("message", reply.body.value("Message", ""))
-                                 : std::string();
+    const std::string said =
+        dynamo::text_in(reply.body, "message") + dynamo::text_in(reply.body, "Message");
     const std::string message = fmt::format(
         "DynamoDB's {} answered {}{}{}", operation, reply.error, said.empty() ? "" : ": ", said);
     if (reply.error == "ResourceNotFoundException") {
@@ -134,9 +133,10 @@ dynamo::TransactAnswer DynamoClient::transact(const std::vector<dynamo::Write>& 
         fail("TransactWriteItems", reply);
     }
     dynamo::TransactAnswer answer;
-    for (const json& reason : reply.body.value("CancellationReasons", json::array())) {
-        answer.reasons.push_back({.code = reason.value("Code", std::string("None")),
-                                  .item = dynamo::item_in(reason, "Item")});
+    for (const json& reason : dynamo::list_in(reply.body, "CancellationReasons")) {
+        const std::string code = dynamo::text_in(reason, "Code");
+        answer.reasons.push_back(
+            {.code = code.empty() ? "None" : code, .item = dynamo::item_in(reason, "Item")});
     }
     return answer;
 }
@@ -160,7 +160,7 @@ dynamo::Page DynamoClient::scan(const std::string& table,
         fail("Scan", reply);
     }
     dynamo::Page page;
-    for (const json& item : reply.body.value("Items", json::array())) {
+    for (const json& item : dynamo::list_in(reply.body, "Items")) {
         page.items.push_back(dynamo::from_json(item));
     }
     if (const auto last = dynamo::item_in(reply.body, "LastEvaluatedKey")) {
@@ -198,7 +198,8 @@ dynamo::TableState DynamoClient::describe_table(const std::string& table,
     if (!reply.done()) {
         fail("DescribeTable", reply);
     }
-    const auto status = reply.body.value(json::json_pointer("/Table/TableStatus"), std::string());
+    const std::string status =
+        dynamo::text_in(dynamo::object_in(reply.body, "Table"), "TableStatus");
     return status == "ACTIVE" ? dynamo::TableState::active : dynamo::TableState::changing;
 }
 
@@ -210,12 +211,13 @@ dynamo::ExpiryState DynamoClient::describe_expiry(const std::string& table,
     if (!reply.done()) {
         fail("DescribeTimeToLive", reply);
     }
-    const auto status = reply.body.value(
-        json::json_pointer("/TimeToLiveDescription/TimeToLiveStatus"), std::string("DISABLED"));
+    const std::string status =
+        dynamo::text_in(dynamo::object_in(reply.body, "TimeToLiveDescription"), "TimeToLiveStatus");
     if (status == "ENABLED") {
         return dynamo::ExpiryState::on;
     }
-    return status == "DISABLED" ? dynamo::ExpiryState::off : dynamo::ExpiryState::changing;
+    const bool off = status.empty() || status == "DISABLED";
+    return off ? dynamo::ExpiryState::off : dynamo::ExpiryState::changing;
 }
 
 void DynamoClient::enable_expiry(const std::string& table,
@@ -306,8 +308,15 @@ DynamoClient::Reply DynamoClient::call_once(const std::string& operation,
     note_date(sent, answer.date);
     Reply reply{
         .status = answer.status, .error = {}, .body = json::parse(answer.body, nullptr, false)};
-    if (answer.status == 200 && !reply.body.is_discarded()) {
+    if (answer.status == 200 && reply.body.is_object()) {
         return reply;
+    }
+    if (answer.status == 200) {
+        throw Error(Code::unavailable,
+                    Outcome::unknown,
+                    fmt::format("DynamoDB's {} gave an answer that cannot be read; is it the "
+                                "service that answers at this address?",
+                                operation));
     }
     reply.error = dynamo::error_name(reply.body);
     if (reply.error.empty()) {

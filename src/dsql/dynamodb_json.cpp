@@ -55,13 +55,28 @@ json to_json(const Item& item) {
     return object;
 }
 
+std::string text_in(const json& answer, const char* field) {
+    const auto found = answer.find(field);
+    return found != answer.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+json list_in(const json& answer, const char* field) {
+    const auto found = answer.find(field);
+    return found != answer.end() && found->is_array() ? *found : json::array();
+}
+
+json object_in(const json& answer, const char* field) {
+    const auto found = answer.find(field);
+    return found != answer.end() && found->is_object() ? *found : json::object();
+}
+
 Item from_json(const json& object) {
     Item item;
     for (const auto& [name, value] : object.items()) {
         if (value.contains("S")) {
-            item[name] = value.at("S").get<std::string>();
+            item[name] = text_in(value, "S");
         } else if (value.contains("N")) {
-            const auto digits = value.at("N").get<std::string>();
+            const std::string digits = text_in(value, "N");
             std::int64_t n = 0;
             const auto [end, fault] =
                 std::from_chars(digits.data(), digits.data() + digits.size(), n);
@@ -118,10 +133,7 @@ json part_of_transaction(const Write& write) {
 }
 
 std::string error_name(const json& answer) {
-    if (!answer.is_object()) {
-        return {};
-    }
-    std::string type = answer.value("__type", std::string());
+    const std::string type = text_in(answer, "__type");
     const std::size_t hash = type.rfind('#');
     return hash == std::string::npos ? type : type.substr(hash + 1);
 }

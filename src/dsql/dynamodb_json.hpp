@@ -9,6 +9,12 @@
 
 namespace holdfast::dsql::dynamo {
 
+// Of an answer, which may come from anybody between us and the service: what is not of the kind
+// that is asked for is empty.
+[[nodiscard]] std::string text_in(const nlohmann::json& answer, const char* field);
+[[nodiscard]] nlohmann::json list_in(const nlohmann::json& answer, const char* field);
+[[nodiscard]] nlohmann::json object_in(const nlohmann::json& answer, const char* field);
+
 [[nodiscard]] nlohmann::json to_json(const Item& item);
 // Attributes of kinds that we do not know are left out.
 [[nodiscard]] Item from_json(const nlohmann::json& item);

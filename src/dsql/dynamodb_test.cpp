@@ -91,6 +91,43 @@ TEST_F(DynamoStory, WhatPassesIsTriedAgainAFewTimes) {
     EXPECT_EQ(dynamo::number(*client->get(table, "counter", soon(), {}), "count"), 4);
 }
 
+// A proxy on the way, or a service in trouble, may say anything. It is a failure like others.
+TEST_F(DynamoStory, AnAnswerOfAnotherShapeIsAnError) {
+    const auto answers = [&](int status, const char* body, const auto& ask) {
+        for (int i = 0; i < 3; ++i) {  // As often as it is tried.
+            faults->say(status, body);
+        }
+        const auto code = code_of([&] { ask(); });
+        while (faults->left() > 0) {  // What was an answer at once.
+            (void)code_of([&] { (void)client->get(table, "x", soon(), {}); });
+        }
+        return code;
+    };
+    const auto get = [&] { (void)client->get(table, "x", soon(), {}); };
+    const auto write = [&] { (void)client->write(count_up(table, 9), soon(), {}); };
+    const auto transact = [&] {
+        (void)client->transact({count_up(table, 9)}, "token", soon(), {});
+    };
+    const auto scan = [&] { (void)client->scan(table, "a", "", 9, soon(), {}); };
+    const auto describe = [&] { (void)client->describe_table(table, soon(), {}); };
+    EXPECT_EQ(answers(500, R"({"__type":"a#InternalServerError","message":null})", write),
+              Code::unavailable);
+    EXPECT_EQ(answers(400, R"({"__type":null,"message":[1]})", write), Code::internal);
+    EXPECT_EQ(answers(400, R"(["what"])", write), Code::internal);
+    EXPECT_EQ(answers(200, "[]", scan), Code::unavailable);
+    EXPECT_EQ(answers(200, "<html>Please log in</html>", write), Code::unavailable);
+    EXPECT_EQ(answers(200, R"({"Item":{"pk":{"S":7},"n":{"N":7},"m":"x"}})", get), std::nullopt);
+    EXPECT_EQ(answers(200, R"({"Items":[1,null,{"pk":[]}],"LastEvaluatedKey":3})", scan),
+              std::nullopt);
+    EXPECT_EQ(answers(200, R"({"Items":"none"})", scan), std::nullopt);
+    EXPECT_EQ(answers(200, R"({"Table":"x"})", describe), std::nullopt);
+    EXPECT_EQ(answers(400,
+                      R"({"__type":"TransactionCanceledException",)"
+                      R"("CancellationReasons":[{"Code":null,"Item":null},3]})",
+                      transact),
+              std::nullopt);
+}
+
 TEST_F(DynamoStory, TablesAreMadeOnceAndForgetByThemselves) {
     EXPECT_EQ(client->describe_table("other", soon(), {}), dynamo::TableState::absent);
     EXPECT_TRUE(client->create_table("other", soon(), {}));
