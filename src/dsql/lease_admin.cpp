@@ -70,21 +70,22 @@ TableMade LeaseAdmin::setup(const std::string& table,
         sleep(deadline, stop);
         state = client_->describe_table(table, deadline, stop);
     }
-    // To enable it twice is an error.
-    if (client_->describe_expiry(table, deadline, stop) == dynamo::ExpiryState::off) {
-        enable_expiry(table, deadline, stop);
-        made.expiry_enabled = true;
-    }
+    made.expiry_enabled = enable_expiry(table, deadline, stop);
     return made;
 }
 
-// A table that has just been made is not known everywhere yet.
-void LeaseAdmin::enable_expiry(const std::string& table,
+// False if it was on. A table that has just been made is not known everywhere yet.
+bool LeaseAdmin::enable_expiry(const std::string& table,
                                Deadline deadline,
                                const std::stop_token& stop) {
     for (;;) {
         try {
-            return client_->enable_expiry(table, expiry_attribute, deadline, stop);
+            // To enable it twice is an error.
+            if (client_->describe_expiry(table, deadline, stop) != dynamo::ExpiryState::off) {
+                return false;
+            }
+            client_->enable_expiry(table, expiry_attribute, deadline, stop);
+            return true;
         } catch (const Error& error) {
             if (error.code() != Code::not_found || deadline.passed()) {
                 throw;

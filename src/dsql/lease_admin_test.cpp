@@ -56,6 +56,26 @@ TEST_F(LeaseAdminStory, TablesAreMadeOnceAndAdoptedLater) {
     EXPECT_TRUE(admin->show("leases", endpoint, soon(), {}).empty());
 }
 
+// Not every part of the service has heard of a table that another part has just made.
+TEST_F(LeaseAdminStory, ATableThatIsNotKnownEverywhereYetIsWaitedFor) {
+    const DynamoOptions usual = options(faults->url());
+    LeaseAdmin hurried({.region = usual.region,
+                        .dynamodb_endpoint = usual.endpoint,
+                        .credentials = usual.credentials,
+                        .poll_every = 1ms});
+    const auto unknown = [&] {
+        faults->say(400, R"({"__type":"ResourceNotFoundException","message":"not yet"})");
+    };
+    faults->next(Fault::none, 3);  // Not there, made, active:
+    unknown();                     // what about its expiry?
+    faults->next(Fault::none);     // It is off,
+    unknown();                     // and cannot be switched on.
+    const TableMade made = hurried.setup("leases", soon(), {});
+    EXPECT_TRUE(made.created);
+    EXPECT_TRUE(made.expiry_enabled);
+    EXPECT_EQ(client->describe_expiry("leases", soon(), {}), dynamo::ExpiryState::on);
+}
+
 TEST_F(LeaseAdminStory, DeadOwnersAreSeenAndTheirBlocksFreed) {
     put(2, "ann", 100);
     put(10, "bob", -31);

@@ -106,7 +106,7 @@ public:
                                            const std::stop_token& stop);
 
 private:
-    void enable_expiry(const std::string& table, Deadline deadline, const std::stop_token& stop);
+    bool enable_expiry(const std::string& table, Deadline deadline, const std::stop_token& stop);
     void sleep(Deadline deadline, const std::stop_token& stop) const;
 
     const LeaseAdminOptions options_;
