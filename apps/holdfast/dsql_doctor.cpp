@@ -15,6 +15,7 @@
 #include <holdfast/base/error.hpp>
 #include <holdfast/base/exit_code.hpp>
 #include <holdfast/base/redact.hpp>
+#include <holdfast/dsql/endpoint.hpp>
 #include <holdfast/dsql/source.hpp>
 #include <holdfast/sql/database.hpp>
 #include <holdfast/sql/url.hpp>
@@ -69,15 +70,19 @@ public:
     Patient(const Context& context, const sql::Url& url)
         : context_(context),
           url_(url),
-          target_(dsql::parse_target(url, "holdfast")),
+          target_(dsql::parse_target(
+              url, "holdfast", dsql::usual_region(context.config.text("dsql.region")))),
           chain_({.profile = target_.profile,
                   .region = target_.key.region,
                   .logger = &context.logger}) {}
 
     std::string region() const {
+        const bool named = dsql::region_of(target_.key.host).has_value();
         return fmt::format("{}, by the {}",
                            target_.key.region,
-                           url_.options.contains("region") ? "URL" : "endpoint's name");
+                           url_.options.contains("region") ? "URL"
+                           : named                         ? "endpoint's name"
+                                                           : "settings or the environment");
     }
 
     std::string certificates() const {

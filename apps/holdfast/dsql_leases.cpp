@@ -35,8 +35,11 @@ std::string endpoint_of(const Context& context, const DsqlLeasesRequest& request
         return dsql::normal_endpoint(named);
     }
     const std::string& url = database_url(context);
-    return url.starts_with("dsql:") ? dsql::parse_target(sql::parse_url(url), "holdfast").key.host
-                                    : "";
+    const std::string& region = first_of(request.region, context.config.text("dsql.region"));
+    return url.starts_with("dsql:")
+               ? dsql::parse_target(sql::parse_url(url), "holdfast", dsql::usual_region(region))
+                     .key.host
+               : "";
 }
 
 std::string required_endpoint(const Context& context, const DsqlLeasesRequest& request) {
@@ -66,12 +69,11 @@ std::string region_of(const Context& context, const DsqlLeasesRequest& request) 
     if (const auto said = dsql::region_of(endpoint_of(context, request))) {
         return *said;
     }
-    for (const char* name : {"AWS_REGION", "AWS_DEFAULT_REGION"}) {
-        if (const auto set = dsql::process_variable(name)) {
-            return *set;
-        }
+    std::string usual = dsql::usual_region("");
+    if (usual.empty()) {
+        throw InvalidArgument("no region is named; pass --region us-east-1 or set AWS_REGION");
     }
-    throw InvalidArgument("no region is named; pass --region us-east-1 or set AWS_REGION");
+    return usual;
 }
 
 dsql::LeaseAdminOptions admin_options(const Context& context, const DsqlLeasesRequest& request) {

@@ -248,7 +248,19 @@ private:
 
 }  // namespace
 
-Target parse_target(const sql::Url& url, const std::string& application) {
+std::string usual_region(const std::string& configured) {
+    std::string region = configured;
+    for (const char* name : {"AWS_REGION", "AWS_DEFAULT_REGION"}) {
+        if (region.empty()) {
+            region = process_variable(name).value_or("");
+        }
+    }
+    return region;
+}
+
+Target parse_target(const sql::Url& url,
+                    const std::string& application,
+                    const std::string& region) {
     Target target;
     target.params = {{"port", "5432"},
                      {"sslmode", "verify-full"},
@@ -283,21 +295,22 @@ Target parse_target(const sql::Url& url, const std::string& application) {
     target.profile = option(url, "profile");
     target.key.region = option(url, "region");
     if (target.key.region.empty()) {
-        const auto region = region_of(target.key.host);
-        if (!region) {
-            throw InvalidArgument(fmt::format(
-                "the name {} does not say its region; add ?region=us-east-1 to the database URL",
-                target.key.host));
-        }
-        target.key.region = *region;
+        target.key.region = region_of(target.key.host).value_or(region);
+    }
+    if (target.key.region.empty()) {
+        throw InvalidArgument(
+            fmt::format("the name {} does not say its region; add ?region=us-east-1 to the "
+                        "database URL, or set REGION or AWS_REGION",
+                        target.key.host));
     }
     return target;
 }
 
 sql::SourceFactory dsql_source(SourceOptions options) {
     return [caches = std::make_shared<Caches>(std::move(options))](const sql::Url& url) {
-        Target target = parse_target(url, caches->options().application);
         FleetConfig config = caches->options().fleet;
+        Target target =
+            parse_target(url, caches->options().application, usual_region(config.region));
         target.key.life = config.token_life;
         if (!url.options.contains("connect_timeout")) {
             target.params["connect_timeout"] = fmt::to_string(config.connect_timeout.count());

@@ -60,6 +60,17 @@ TEST(DsqlUrl, HasADefaultForEverythingButTheEndpoint) {
     EXPECT_EQ(target("dsql://@" + endpoint + "/").params, plain.params);
 }
 
+// A name of one's own in DNS, or a proxy's.
+TEST(DsqlUrl, TheRegionIsTheUrlsOrTheNamesOrElseWhatIsUsual) {
+    const auto region = [](const std::string& url) {
+        return parse_target(sql::parse_url(url), "holdfast", "eu-west-1").key.region;
+    };
+    EXPECT_EQ(region("dsql://orders.example.com"), "eu-west-1");
+    EXPECT_EQ(region("dsql://orders.example.com?region=eu-west-3"), "eu-west-3");
+    EXPECT_EQ(region("dsql://" + endpoint), "us-east-1") << "its name knows better";
+    EXPECT_EQ(usual_region("ap-south-1"), "ap-south-1");
+}
+
 TEST(DsqlUrl, MaySayAllOfIt) {
     HOLDFAST_CHECK("connections dsn.full");
     HOLDFAST_CHECK("connections dsn.mode_override");

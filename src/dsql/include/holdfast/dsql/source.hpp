@@ -45,7 +45,13 @@ struct Target {
 
 // Invalid_argument, naming the cure, for a URL that cannot work: no endpoint, a password, an option
 // that is not known, no region, or a mode that does not encrypt.
-[[nodiscard]] Target parse_target(const sql::Url& url, const std::string& application);
+// `region` is for an endpoint whose name does not say it, and a URL that does not either.
+[[nodiscard]] Target parse_target(const sql::Url& url,
+                                  const std::string& application,
+                                  const std::string& region = {});
+
+// `configured`, else AWS_REGION or AWS_DEFAULT_REGION of the environment; empty if there is none.
+[[nodiscard]] std::string usual_region(const std::string& configured);
 
 // Waiting for a token, of the time that one opening has.
 inline constexpr std::chrono::seconds token_patience{5};
