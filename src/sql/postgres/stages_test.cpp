@@ -3,6 +3,7 @@
 #include <array>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "postgres/connection.hpp"
 #include <arpa/inet.h>
