@@ -310,5 +310,60 @@ TEST_F(FleetStory, WithoutTheStoreTheLocalCapIsInForce) {
     ann.leave(as_ann);
 }
 
+// Others have their blocks meanwhile: a local cap on top would be too many.
+TEST_F(FleetStory, AStoreThatIsAskedTooMuchIsWaitedFor) {
+    SlotKeeperOptions settings = keeper("ann");
+    settings.blocks.local_cap = 2;
+    faults->next(Fault::throttled, 6);
+    SlotKeeper ann(settings);
+    const auto as_ann = ann.join(3, [](int) {});
+    const pool::SlotId slot = ann.acquire(soon(), {});
+    EXPECT_EQ(ann.view().blocks, 1) << "it is a slot of the fleet";
+    EXPECT_FALSE(ann.view().degraded);
+    ann.release(slot);
+    ann.leave(as_ann);
+}
+
+// The process stops before it has heard that the block is its own.
+TEST_F(FleetStory, ABlockWhoseAnswerWasLostIsNotLeftBehind) {
+    HOLDFAST_CHECK("connections +slot.shutdown");
+    CapturingLogger log;
+    SlotKeeperOptions settings = keeper("ann");
+    settings.logger = &log;
+    settings.limits.store_retry = 1min;
+    faults->next(Fault::lost_answer, 3);  // As often as the client tries.
+    SlotKeeper ann(settings);
+    const auto as_ann = ann.join(1, [](int) {});
+    ASSERT_TRUE(log.wait_for("slots.unanswered", soon()));
+    EXPECT_EQ(owned().size(), 1U);
+    ann.leave(as_ann);
+    ann.stop();
+    EXPECT_TRUE(owned().empty());
+}
+
+// One process is one owner, however many pools it has and however often they begin anew.
+TEST_F(FleetStory, PoolsOfOneProcessAreOneOwner) {
+    HOLDFAST_CHECK("connections +slot.same_owner");
+    SourceOptions options{.credentials = std::make_shared<test::TestProvider>()};
+    options.fleet.lease_table = table;
+    options.fleet.dynamodb_endpoint = faults->url();
+    options.fleet.blocks = {.size = 1, .count = 4};
+    options.fleet.rate = 1000;
+    const auto factory = dsql_source(options);
+    const auto orders = factory(sql::parse_url("dsql://" + endpoint + "?pool=2"));
+    (void)orders->prepare(soon(), {});
+    const auto owner = dynamo::text(owned().at(0), "owner_id");
+    for (int i = 0; i < 2; ++i) {
+        const auto stock = factory(sql::parse_url("dsql://stock@" + endpoint + "?pool=2"));
+        (void)stock->prepare(soon(), {});
+        EXPECT_GE(owned().size(), 2U);
+        for (const dynamo::Item& item : owned()) {
+            EXPECT_EQ(dynamo::text(item, "owner_id"), owner);
+        }
+        stock->closed();
+    }
+    orders->closed();
+}
+
 }  // namespace
 }  // namespace holdfast::dsql

@@ -265,7 +265,7 @@ std::optional<pool::LeaseEvent> LeaseKeeper::carry_out(const pool::LeaseAction& 
             return pool::HeartAnswered{.done = true};
         } catch (const Error& error) {
             logger_.warn("lease.heart_unheard", {{"error", error.what()}});
-            return pool::HeartAnswered{.done = false};
+            return pool::HeartAnswered{.throttled = error.code() == Code::conflict};
         }
     }
     return std::nullopt;

@@ -17,6 +17,10 @@ using std::chrono::steady_clock;
 
 constexpr std::chrono::minutes nap_max{1};
 
+pool::BlockUnanswered unanswered(int block, const Error& error) {
+    return {.block = block, .throttled = error.code() == Code::conflict};
+}
+
 }  // namespace
 
 struct SlotKeeper::Meters {
@@ -211,7 +215,7 @@ pool::SlotEvent SlotKeeper::carry_out(const pool::SlotAction& action) {
             return answer;
         } catch (const Error& error) {
             logger_.warn("slots.unanswered", {{"block", take->block}, {"error", error.what()}});
-            return pool::BlockUnanswered{take->block};
+            return unanswered(take->block, error);
         }
     }
     if (const auto* renew = std::get_if<pool::RenewBlock>(&action)) {
@@ -227,7 +231,7 @@ pool::SlotEvent SlotKeeper::carry_out(const pool::SlotAction& action) {
         } catch (const Error& error) {
             meters_->renew_failures.add();
             logger_.warn("slots.unanswered", {{"block", renew->block}, {"error", error.what()}});
-            return pool::BlockUnanswered{renew->block};
+            return unanswered(renew->block, error);
         }
     }
     if (const auto* back = std::get_if<pool::GiveBlockBack>(&action)) {

@@ -170,7 +170,7 @@ void Leases::on(Steady now, const LeaseReleased& released, LeaseActions& /*out*/
 
 void Leases::on(Steady now, const HeartAnswered& heart, LeaseActions& out) {
     beating_ = false;
-    note_answer(heart.done);
+    note_answer(heart.done || heart.throttled);
     if (heart.done) {
         alive_until_ = beat_asked_ + limits_.owner_lease -
                        std::max(limits_.block_safety_min, limits_.owner_lease / 6);

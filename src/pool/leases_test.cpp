@@ -38,7 +38,7 @@ struct FakeLeaseStore {
 
 class LeaseStory : public testing::Test {
 protected:
-    enum class Mood { well, conflict, lost_answers, lost_then_throttled, away };
+    enum class Mood { well, conflict, lost_answers, lost_then_throttled, throttled, away };
 
     void tell(const LeaseEvent& event) {
         std::deque<LeaseEvent> events{event};
@@ -60,11 +60,13 @@ protected:
 
     LeaseEvent answer(const LeaseAction& action) {
         ++calls;
-        const bool arrives = mood != Mood::conflict && mood != Mood::away;
+        const bool throttled = mood == Mood::throttled || mood == Mood::lost_then_throttled;
+        const bool arrives =
+            mood != Mood::conflict && mood != Mood::throttled && mood != Mood::away;
         const bool heard = mood == Mood::well;
-        const LeaseAnswer unheard = mood == Mood::conflict              ? LeaseAnswer::conflict
-                                    : mood == Mood::lost_then_throttled ? LeaseAnswer::throttled
-                                                                        : LeaseAnswer::unanswered;
+        const LeaseAnswer unheard = mood == Mood::conflict ? LeaseAnswer::conflict
+                                    : throttled            ? LeaseAnswer::throttled
+                                                           : LeaseAnswer::unanswered;
         if (const auto* acquire = std::get_if<AcquireLease>(&action)) {
             const auto said = arrives ? store.acquire(*acquire, config.limit) : unheard;
             return LeaseAcquired{.lease = acquire->lease, .answer = heard ? said : unheard};
@@ -73,7 +75,8 @@ protected:
             const auto said = arrives ? store.release(release->lease) : unheard;
             return LeaseReleased{.lease = release->lease, .answer = heard ? said : unheard};
         }
-        return HeartAnswered{.done = mood != Mood::away};
+        return HeartAnswered{.done = mood != Mood::away && mood != Mood::throttled,
+                             .throttled = mood == Mood::throttled};
     }
 
     void want(std::chrono::nanoseconds patience = 10s) {
@@ -211,6 +214,19 @@ TEST_F(LeaseStory, WithoutTheStoreTheLocalCapIsInForceUntilItAnswers) {
     EXPECT_EQ(leases.excess(), 3) << "they give way to connections with leases";
     tell(GiveLeaseBack{held[0]});
     EXPECT_EQ(store.active, 0) << "the store never knew of it";
+}
+
+// Others have their leases meanwhile: a local cap on top would be too many.
+TEST_F(LeaseStory, AStoreThatIsAskedTooMuchIsNoReasonForTheLocalCap) {
+    mood = Mood::throttled;
+    want(1min);
+    live_until(now + 30s);
+    EXPECT_FALSE(leases.degraded());
+    EXPECT_TRUE(denials.empty()) << "it still waits";
+    mood = Mood::well;
+    live_until(now + 10s);
+    EXPECT_EQ(held.size(), 1U);
+    EXPECT_EQ(store.active, 1);
 }
 
 TEST_F(LeaseStory, AHeartThatIsNotHeardMakesOurLeasesWorthless) {

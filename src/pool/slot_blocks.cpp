@@ -72,6 +72,7 @@ void SlotBlocks::on(Steady /*now*/, const WantSlots& want, SlotActions& /*out*/)
 void SlotBlocks::on(Steady now, const BlockTaken& taken, SlotActions& out) {
     Block& block = pending(taken.block, Pending::take);
     --takes_;
+    doubtful_.erase(taken.block);
     away_ = false;
     if (stopped_) {
         out.push_back(GiveBlockBack{taken.block});
@@ -95,6 +96,7 @@ void SlotBlocks::on(Steady now, const BlockRefused& refused, SlotActions& out) {
         return lose(now, refused.block, BlockLoss::refused, out);
     }
     --takes_;
+    doubtful_.erase(refused.block);
     blocks_.erase(found);
     if (refused.slots && *refused.slots != config_.size) {
         out.push_back(BlockMismatch{.block = refused.block, .slots = *refused.slots});
@@ -102,7 +104,7 @@ void SlotBlocks::on(Steady now, const BlockRefused& refused, SlotActions& out) {
 }
 
 void SlotBlocks::on(Steady now, const BlockUnanswered& unanswered, SlotActions& /*out*/) {
-    away_ = true;
+    away_ = !unanswered.throttled;
     const auto found = blocks_.find(unanswered.block);
     if (found == blocks_.end()) {
         return;
@@ -119,8 +121,9 @@ void SlotBlocks::on(Steady now, const BlockUnanswered& unanswered, SlotActions& 
     candidate_ = unanswered.block;
     walked_ = std::max(walked_ - 1, 0);
     blocks_.erase(found);
+    doubtful_.insert(unanswered.block);
     take_from_ = now + nap;
-    degraded_ = config_.local_cap > 0;
+    degraded_ = degraded_ || (away_ && config_.local_cap > 0);
 }
 
 void SlotBlocks::on(Steady /*now*/, const BlockRenewed& renewed, SlotActions& /*out*/) {
@@ -143,6 +146,10 @@ void SlotBlocks::on(Steady /*now*/, const StopSlots& /*stop*/, SlotActions& out)
         }
         return entry.second.pending != Pending::take;  // Those are given back when they come.
     });
+    for (const int block : doubtful_) {
+        out.push_back(GiveBlockBack{block});
+    }
+    doubtful_.clear();
 }
 
 // --- Slots ---

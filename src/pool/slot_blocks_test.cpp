@@ -208,6 +208,36 @@ TEST_F(SlotStory, ABlockWhoseAnswerWasLostIsAskedForAgain) {
     EXPECT_EQ(store.items.begin()->second.epoch, 2);
 }
 
+// The process ends before it could ask again.
+TEST_F(SlotStory, ABlockThatMayBeOursIsGivenBackAtTheEnd) {
+    HOLDFAST_CHECK("connections +slot.shutdown");
+    auto ann = owner("ann");
+    SlotActions out;
+    ann.blocks.step(now, WantSlots{10}, out);
+    const int block = std::get<TakeBlock>(out.at(0)).block;
+    ASSERT_TRUE(std::holds_alternative<BlockTaken>(store.take(now, "ann", block, config)));
+    out.clear();
+    ann.blocks.step(now, BlockUnanswered{block}, out);
+    ann.tell(now, StopSlots{});
+    EXPECT_EQ(store.items.at(block).owner, "");
+}
+
+// The others have their blocks meanwhile: a local cap on top would be too many.
+TEST_F(SlotStory, AStoreThatIsAskedTooMuchIsNoReasonForTheLocalCap) {
+    config = {.size = 25, .count = 4, .local_cap = 10};
+    auto ann = owner("ann");
+    SlotActions out;
+    ann.blocks.step(now, WantSlots{30}, out);
+    for (const SlotAction& take : SlotActions(out)) {
+        ann.blocks.step(
+            now, BlockUnanswered{.block = std::get<TakeBlock>(take).block, .throttled = true}, out);
+    }
+    EXPECT_FALSE(ann.blocks.degraded());
+    EXPECT_EQ(ann.blocks.acquire(now), std::nullopt);
+    ann.live_until(now, now + 5s);
+    EXPECT_EQ(ann.blocks.capacity(now), 25) << "it was asked again";
+}
+
 TEST_F(SlotStory, WithoutTheStoreTheLocalCapIsInForceAndSaysSo) {
     config = {.size = 25, .count = 4, .local_cap = 10};
     auto ann = owner("ann");

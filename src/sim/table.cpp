@@ -75,14 +75,16 @@ Reply Table::silence(const Ask& what, bool throttled) {
     }
     if (const auto* action = std::get_if<pool::SlotAction>(&what)) {
         if (const auto* take = std::get_if<pool::TakeBlock>(action)) {
-            return pool::SlotEvent{pool::BlockUnanswered{take->block}};
+            return pool::SlotEvent{
+                pool::BlockUnanswered{.block = take->block, .throttled = throttled}};
         }
         if (const auto* renew = std::get_if<pool::RenewBlock>(action)) {
-            return pool::SlotEvent{pool::BlockUnanswered{renew->block}};
+            return pool::SlotEvent{
+                pool::BlockUnanswered{.block = renew->block, .throttled = throttled}};
         }
         return pool::SlotEvent{pool::SlotsTick{}};
     }
-    constexpr auto none = pool::LeaseAnswer::unanswered;
+    const auto none = throttled ? pool::LeaseAnswer::throttled : pool::LeaseAnswer::unanswered;
     const auto& action = std::get<pool::LeaseAction>(what);
     if (const auto* acquire = std::get_if<pool::AcquireLease>(&action)) {
         return pool::LeaseEvent{pool::LeaseAcquired{.lease = acquire->lease, .answer = none}};
@@ -90,7 +92,7 @@ Reply Table::silence(const Ask& what, bool throttled) {
     if (const auto* release = std::get_if<pool::ReleaseLease>(&action)) {
         return pool::LeaseEvent{pool::LeaseReleased{.lease = release->lease, .answer = none}};
     }
-    return pool::LeaseEvent{pool::HeartAnswered{.done = false}};
+    return pool::LeaseEvent{pool::HeartAnswered{.throttled = throttled}};
 }
 
 void Table::leave(Owner owner) {

@@ -70,6 +70,7 @@ struct LeaseReleased {
 };
 struct HeartAnswered {
     bool done = false;
+    bool throttled = false;  // Not done, but the store is there. No local cap against that.
 };
 struct LeasesTick {};
 

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 #include <variant>
@@ -59,6 +60,7 @@ struct BlockRefused {  // To a take or a renewal: somebody else has it.
 };
 struct BlockUnanswered {  // To a take or a renewal: it may have happened, or not.
     int block = 0;
+    bool throttled = false;  // The store is there, but asked too much. No local cap against that.
 };
 struct BlockRenewed {
     int block = 0;
@@ -179,12 +181,13 @@ private:
     int wanted_ = 0;
     bool denied_ = false;  // Somebody asked in vain since the last block came.
 
-    int takes_ = 0;        // Under way.
-    int candidate_ = 0;    // The block to ask for next,
-    int walked_ = 0;       // and how many have been asked for since one was free.
-    int walks_short_ = 0;  // In a row.
-    Steady take_from_{};   // Not before this.
-    bool away_ = false;    // The latest call was not answered.
+    int takes_ = 0;           // Under way.
+    std::set<int> doubtful_;  // Asked for without an answer: they may be ours.
+    int candidate_ = 0;       // The block to ask for next,
+    int walked_ = 0;          // and how many have been asked for since one was free.
+    int walks_short_ = 0;     // In a row.
+    Steady take_from_{};      // Not before this.
+    bool away_ = false;       // The latest call was not answered.
     bool degraded_ = false;
     Steady wake_ = Steady::max();
 };
