@@ -207,8 +207,8 @@ public:
         explicit Probed(ProbedOpener& server) : server_(server) {}
         ~Probed() override { ++server_.closed; }
         [[nodiscard]] bool usable() noexcept override {
-            const auto probe = std::exchange(server_.probe, nullptr);
-            return probe ? probe() : true;
+            const auto look = std::exchange(server_.probe, nullptr);
+            return look ? look() : true;
         }
 
     private:
