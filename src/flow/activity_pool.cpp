@@ -1,6 +1,7 @@
 #include "activity_pool.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -56,8 +57,9 @@ struct ActivityPool::Job {
     Steady renewed = steady_clock::now();
     Steady stopped_at{};  // When it was asked to stop.
     bool running = false;
-    bool ended = false;     // Has run; its answer is on its way.
-    bool given_up = false;  // Whatever it still does, nobody listens.
+    std::thread::id thread{};  // That runs it.
+    bool ended = false;        // Has run; its answer is on its way.
+    bool given_up = false;     // Whatever it still does, nobody listens.
 };
 
 struct ActivityPool::Shared {
@@ -86,7 +88,7 @@ struct ActivityPool::Shared {
     std::map<ActivityKey, std::shared_ptr<Job>> held;
     int reserved = 0;
     int running = 0;
-    int stuck = 0;
+    std::set<std::thread::id> stuck;  // Threads whose activity was given up and has not ended.
     bool closed = false;
     bool stopping = false;
     double mean_us = 1'000.0;  // Of the last activities.
@@ -97,6 +99,13 @@ struct ActivityPool::Shared {
         return static_cast<int>(per_thread * std::max(options.activity_threads, 1));
     }
     [[nodiscard]] int taken() const { return static_cast<int>(held.size()) + reserved; }
+    // Unless another claim has taken its place.
+    void let_go(const std::shared_ptr<Job>& job) {
+        const auto found = held.find(job->claim.task.key);
+        if (found != held.end() && found->second == job) {
+            held.erase(found);
+        }
+    }
     void ask_to_stop(Job& job) {
         if (!job.stop.stop_requested()) {
             job.stopped_at = steady_clock::now();
@@ -268,12 +277,13 @@ void ActivityPool::work(const std::shared_ptr<Shared>& shared) {
             job = std::move(shared->queue.front());
             shared->queue.pop_front();
             job->running = true;
+            job->thread = std::this_thread::get_id();
             ++shared->running;
         }
         run(*shared, job);
         const std::lock_guard lock(shared->mutex);
         if (job->given_up) {
-            --shared->stuck;  // Its place was filled by another thread.
+            shared->stuck.erase(job->thread);  // Its place was filled by another thread.
             shared->quiet.notify_all();
             return;
         }
@@ -408,10 +418,7 @@ void ActivityPool::finish(Shared& shared,
         job->running = false;
         job->ended = true;
         if (committed || job->given_up) {
-            const auto found = shared.held.find(job->claim.task.key);
-            if (found != shared.held.end() && found->second == job) {
-                shared.held.erase(found);
-            }
+            shared.let_go(job);
         }
         shared.quiet.notify_all();
         if (job->given_up) {
@@ -467,27 +474,25 @@ void ActivityPool::tick(Steady now) {
 // A plain function cannot be killed. Its result is fenced off, and another thread takes its place.
 void ActivityPool::give_up_on_stuck(Steady now) {
     Shared& shared = *shared_;
-    int replace = 0;
-    {
-        const std::lock_guard lock(shared.mutex);
-        for (auto it = shared.held.begin(); it != shared.held.end();) {
-            Job& job = *it->second;
-            const bool overdue = job.running && job.stop.stop_requested() &&
-                                 now - job.stopped_at >= shared.options.cancel_grace;
-            if (!overdue || shared.stuck >= shared.options.stuck_activities_max) {
-                ++it;
-                continue;
-            }
-            job.given_up = true;
-            ++shared.stuck;
-            ++replace;
-            shared.logger.warn(
-                "an activity does not end after it was cancelled",
-                {{"instance", job.claim.task.key.instance}, {"activity", job.claim.task.name}});
-            it = shared.held.erase(it);
-        }
+    const std::lock_guard lock(shared.mutex);
+    if (shared.stopping) {
+        return;  // Whoever stops the pool gives up what is left.
     }
-    for (; replace > 0; --replace) {
+    for (auto it = shared.held.begin(); it != shared.held.end();) {
+        Job& job = *it->second;
+        const bool overdue = job.running && job.stop.stop_requested() &&
+                             now - job.stopped_at >= shared.options.cancel_grace;
+        if (!overdue || std::cmp_greater_equal(shared.stuck.size(),
+                                               shared.options.stuck_activities_max)) {
+            ++it;
+            continue;
+        }
+        job.given_up = true;
+        shared.stuck.insert(job.thread);
+        shared.logger.warn(
+            "an activity does not end after it was cancelled",
+            {{"instance", job.claim.task.key.instance}, {"activity", job.claim.task.name}});
+        it = shared.held.erase(it);
         spawn();
     }
 }
@@ -506,6 +511,8 @@ DrainReport ActivityPool::stop(milliseconds grace) {
     Shared& shared = *shared_;
     DrainReport report;
     std::vector<std::shared_ptr<Job>> left;
+    std::vector<std::thread> threads;
+    std::set<std::thread::id> stuck;
     {
         std::unique_lock lock(shared.mutex);
         shared.closed = true;
@@ -520,29 +527,31 @@ DrainReport ActivityPool::stop(milliseconds grace) {
         for (const auto& [key, job] : shared.held) {
             if (job->running) {
                 job->given_up = true;
-                ++shared.stuck;
+                shared.stuck.insert(job->thread);
                 left.push_back(job);
             }
         }
+        // Before they are given back: a look that is under way may bring them here once more.
+        for (const std::shared_ptr<Job>& job : left) {
+            shared.let_go(job);
+        }
         shared.stopping = true;
         shared.work.notify_all();
-        report.activities_stuck = shared.stuck;
+        threads = std::exchange(threads_, {});
+        stuck = shared.stuck;
     }
+    report.activities_stuck = static_cast<int>(stuck.size());
     for (const std::shared_ptr<Job>& job : left) {
         ++report.activities_abandoned;
         give_back(shared.provider, shared.logger, job->claim, milliseconds{0}, true);
-        const std::lock_guard lock(shared.mutex);
-        shared.held.erase(job->claim.task.key);
     }
-    for (std::thread& thread : threads_) {
-        if (report.activities_stuck > 0) {
-            thread
-                .detach();  // Which of them is stuck cannot be told; none touches anything of ours.
+    for (std::thread& thread : threads) {
+        if (stuck.contains(thread.get_id())) {
+            thread.detach();  // It touches nothing of ours any more.
         } else {
-            thread.join();
+            thread.join();  // It may be about to say how its activity has ended.
         }
     }
-    threads_.clear();
     return report;
 }
 

@@ -87,8 +87,8 @@ private:
     void spawn();
     void give_up_on_stuck(Steady now);
 
-    std::shared_ptr<Shared> shared_;  // Outlives this object while an activity does not end.
-    std::vector<std::thread> threads_;
+    std::shared_ptr<Shared> shared_;    // Outlives this object while an activity does not end.
+    std::vector<std::thread> threads_;  // Under the lock of what they share.
 };
 
 }  // namespace holdfast::flow

@@ -215,18 +215,27 @@ DrainReport Runtime::State::drain(milliseconds deadline) {
     }
     const bool in_time = quiet();
     report_ = activities_.stop(in_time ? milliseconds{0} : options_.cancel_grace);
-    for (const ClaimedInstance& claim : instances_.take_waiting_claims()) {
-        ++report_.turns_abandoned;
-        give_back(claim, milliseconds{0}, true);
-    }
+    give_back_claims();
     for (std::jthread& thread : threads_) {
         thread.request_stop();
     }
     instances_.wake_all();
     threads_.clear();
-    commit(take_outbox());
+    for (Outbox outbox = take_outbox(); !outbox.empty(); outbox = take_outbox()) {
+        commit(std::move(outbox));
+    }
+    // A look or a commit that was under way has perhaps brought more, and nobody is left to do it.
+    report_.activities_abandoned += activities_.stop(milliseconds{0}).activities_abandoned;
+    give_back_claims();
     drained_ = true;
     return report_;
+}
+
+void Runtime::State::give_back_claims() {
+    for (const ClaimedInstance& claim : instances_.take_waiting_claims()) {
+        ++report_.turns_abandoned;
+        give_back(claim, milliseconds{0}, true);
+    }
 }
 
 int Runtime::State::run_until_idle() {

@@ -82,6 +82,7 @@ private:
     void post(std::vector<ActivityEnd> ends);
     void ended(ActivityEnd end);
     void give_back(const ClaimedInstance& claim, milliseconds delay, bool ignore_attempt) noexcept;
+    void give_back_claims();
     // --- polling
     void poll_loop(const std::stop_token& stop);
     struct Found {

@@ -277,6 +277,51 @@ TEST_P(RuntimeFaults, ADrainGivesBackWhatItsActivityDidNotFinish) {
     EXPECT_EQ(*client.result<&lingers>("l", 0ms), "at last");
 }
 
+// A look for activities is under way when its runtime drains, and brings some when nobody is left
+// to run them: one that waited, and perhaps the very one that the drain has just given back.
+TEST_P(RuntimeFaults, ADrainGivesBackWhatALookUnderWayBrings) {
+    std::latch looking{1};
+    std::latch go_on{1};
+    std::latch holding{1};
+    std::latch released{1};
+    std::latch left{1};
+    scene.meanwhile = [&](ActivityContext& ctx) {
+        const std::stop_callback on_stop(ctx.stop_token(), [&] { go_on.count_down(); });
+        holding.count_down();
+        released.wait();
+        left.count_down();
+    };
+    RuntimeOptions only_workflows = manual();
+    only_workflows.activity_threads = 0;
+    Runtime dispatcher(store, registry, only_workflows);
+    RuntimeOptions only_activities;
+    only_activities.workflow_threads = 0;
+    only_activities.activity_threads = 1;
+    only_activities.cancel_grace = 1ms;
+    only_activities.poll_max = 10ms;
+    {
+        Runtime worker(store, registry, only_activities);
+        client.start<&lingers>("running", "first");
+        dispatcher.run_until_idle();
+        holding.wait();
+        faults.before(Call::claim_activities, 1, [&] {
+            looking.count_down();
+            go_on.wait();
+        });
+        looking.wait();
+        client.start<&lingers>("waiting", "second");
+        dispatcher.run_until_idle();
+        EXPECT_GE(worker.drain(1ms).activities_abandoned, 2);
+    }
+    released.count_down();
+    left.wait();
+    scene.meanwhile = nullptr;
+    Runtime next(store, registry, manual());  // At once: no lease is left.
+    next.run_until_idle();
+    EXPECT_EQ(client.info("waiting")->status, Status::completed);
+    EXPECT_EQ(client.info("running")->status, Status::completed);
+}
+
 // The instance is claimed, its turn cannot be committed, and it cannot be given back either.
 TEST_P(RuntimeFaults, ADrainThatCannotGiveBackAnInstanceEndsAllTheSame) {
     client.start<&lingers>("l", "done");
