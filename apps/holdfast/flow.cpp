@@ -218,7 +218,7 @@ int flow_reset(const Context& context, const FlowRequest& request) {
 int flow_export(const Context& context, const FlowRequest& request) {
     FlowAccess flows(context);
     const flow::InstanceInfo info = flows.info(request.id);
-    const flow::ExecutionId execution = request.execution == 0 ? info.execution : request.execution;
+    const flow::ExecutionId execution = flows.execution_of(info, request.execution);
     const std::string lines = flows.client().export_history(request.id, execution);
     if (request.file.empty() || request.file == "-") {
         print(lines);

@@ -1,5 +1,8 @@
 #include "flow_access.hpp"
 
+#include <algorithm>
+#include <vector>
+
 #include "database.hpp"
 #include "flow_text.hpp"
 #include <fmt/core.h>
@@ -48,6 +51,24 @@ flow::InstanceInfo FlowAccess::running(std::string_view id, std::string_view wha
                                 what));
     }
     return found;
+}
+
+flow::ExecutionId FlowAccess::execution_of(const flow::InstanceInfo& info,
+                                           flow::ExecutionId wanted) {
+    if (wanted == 0 || wanted == info.execution) {
+        return info.execution;
+    }
+    const std::vector<flow::ExecutionInfo> all = client_.executions(info.instance);
+    if (std::ranges::find(all, wanted, &flow::ExecutionInfo::execution) == all.end()) {
+        throw Error(Code::not_found,
+                    Outcome::not_applied,
+                    fmt::format("workflow '{}' has no execution {}; the current one is {}, and "
+                                "earlier ones may have been pruned",
+                                info.instance,
+                                wanted,
+                                info.execution));
+    }
+    return wanted;
 }
 
 flow::Moment FlowAccess::now() {

@@ -23,6 +23,10 @@ public:
     // The same of one that has not ended; else condition_failed, which says that `what` is too
     // late.
     [[nodiscard]] flow::InstanceInfo running(std::string_view id, std::string_view what);
+    // The execution that was asked for; 0 is the current one. not_found if it has none of that
+    // number, or no more.
+    [[nodiscard]] flow::ExecutionId execution_of(const flow::InstanceInfo& info,
+                                                 flow::ExecutionId wanted);
     // The database's clock.
     [[nodiscard]] flow::Moment now();
 

@@ -102,7 +102,7 @@ struct Picture {
 Picture picture_of(FlowAccess& flows, const FlowRequest& request) {
     Picture picture;
     picture.info = flows.info(request.id);
-    picture.execution = request.execution == 0 ? picture.info.execution : request.execution;
+    picture.execution = flows.execution_of(picture.info, request.execution);
     picture.kv = flows.client().kv_all(request.id);
     const std::vector<std::string> children = flows.client().provider().children(request.id);
     for (const std::string& child :
@@ -124,10 +124,10 @@ std::string identity_of(const Picture& picture) {
     row(text, "workflow", info.version.empty() ? info.name : info.name + " " + info.version);
     row(text,
         "execution",
-        picture.executions.size() > 1 ? fmt::format("{} of {}; --execution N shows another",
-                                                    picture.execution,
-                                                    picture.executions.size())
-                                      : "");
+        picture.executions.size() > 1
+            ? fmt::format(
+                  "{} of {}; --execution N shows another", picture.execution, info.execution)
+            : "");
     row(text,
         "started",
         fmt::format(
@@ -296,7 +296,7 @@ int flow_show(const Context& context, const FlowRequest& request) {
 int flow_history(const Context& context, const FlowRequest& request) {
     FlowAccess flows(context);
     const flow::InstanceInfo info = flows.info(request.id);
-    const flow::ExecutionId execution = request.execution == 0 ? info.execution : request.execution;
+    const flow::ExecutionId execution = flows.execution_of(info, request.execution);
     const std::vector<flow::Event> history = flows.client().history(request.id, execution);
     if (context.json) {
         Json json{{"id", info.instance}, {"execution", execution}, {"events", Json::array()}};

@@ -227,6 +227,10 @@ class OnEveryDatabase:
         )
         self.assertIn("execution 1 reset to event", self.flow("history", "kay").out)
         self.assertEqual(self.done("history", "kay", "--execution", "1")["events"], awaited)
+        for verb in ("show", "history", "export"):
+            with self.subTest(verb):
+                refused = self.flow(verb, "kay", "--execution", "7")
+                self.assert_fails(refused, REFUSED, "'kay'", "no execution 7")
 
     def test_a_schedule_is_shown_and_can_be_ended(self):
         self.start_order("lea", "--cron", "0 3 * * *")
