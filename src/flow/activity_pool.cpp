@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "activity_pool_shared.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/error.hpp>
@@ -14,10 +15,6 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// A process keeps about this much work in hand, so that short activities need no asking and long
-// ones are left to others.
-constexpr std::chrono::microseconds work_in_hand{50'000};
-constexpr double in_hand_per_thread_max = 16.0;
 constexpr std::chrono::milliseconds renewal_pause{1'000};
 constexpr std::chrono::milliseconds undecided_pause{100};
 
@@ -47,74 +44,6 @@ std::variant<Payload, FailureInfo> bounded(Payload result) {
     }
     return result;
 }
-
-}  // namespace
-
-struct ActivityPool::Job {
-    explicit Job(ClaimedActivity what) : claim(std::move(what)) {}
-    ClaimedActivity claim;
-    std::stop_source stop;
-    Steady renewed = steady_clock::now();
-    Steady stopped_at{};  // When it was asked to stop.
-    bool running = false;
-    std::thread::id thread{};  // That runs it.
-    bool ended = false;        // Has run; its answer is on its way.
-    bool given_up = false;     // Whatever it still does, nobody listens.
-};
-
-struct ActivityPool::Shared {
-    Shared(
-        Provider& p, const Registry& r, const RuntimeOptions& o, std::shared_ptr<Meters> m, Hooks h)
-        : provider(p),
-          registry(r),
-          options(o),
-          meters(std::move(m)),
-          hooks(std::move(h)),
-          logger(o.logger != nullptr ? *o.logger : null_logger()),
-          lease(o.activity_lease) {}
-
-    Provider& provider;
-    const Registry registry;
-    const RuntimeOptions options;
-    const std::shared_ptr<Meters> meters;
-    const Hooks hooks;
-    Logger& logger;
-    LeaseLength lease;
-
-    mutable std::mutex mutex;
-    std::condition_variable_any work;
-    std::condition_variable quiet;
-    std::deque<std::shared_ptr<Job>> queue;
-    std::map<ActivityKey, std::shared_ptr<Job>> held;
-    int reserved = 0;
-    int running = 0;
-    std::set<std::thread::id> stuck;  // Threads whose activity was given up and has not ended.
-    bool closed = false;
-    bool stopping = false;
-    double mean_us = 1'000.0;  // Of the last activities.
-
-    [[nodiscard]] int allowed() const {
-        const double per_thread = std::clamp(
-            static_cast<double>(work_in_hand.count()) / mean_us, 1.0, in_hand_per_thread_max);
-        return static_cast<int>(per_thread * std::max(options.activity_threads, 1));
-    }
-    [[nodiscard]] int taken() const { return static_cast<int>(held.size()) + reserved; }
-    // Unless another claim has taken its place.
-    void let_go(const std::shared_ptr<Job>& job) {
-        const auto found = held.find(job->claim.task.key);
-        if (found != held.end() && found->second == job) {
-            held.erase(found);
-        }
-    }
-    void ask_to_stop(Job& job) {
-        if (!job.stop.stop_requested()) {
-            job.stopped_at = steady_clock::now();
-            job.stop.request_stop();
-        }
-    }
-};
-
-namespace {
 
 // Best effort: if the database cannot be reached, the lease runs out instead.
 void give_back(Provider& provider,
@@ -185,25 +114,35 @@ bool ActivityPool::reserve(const ActivityTask& task) {
     if (shared.closed || shared.taken() >= shared.allowed()) {
         return false;
     }
+    if (task.must_begin && shared.free_threads() == 0) {
+        shared.wants_thread = true;
+        return false;
+    }
     ++shared.reserved;
+    shared.promised += task.must_begin ? 1 : 0;
     return true;
 }
 
-void ActivityPool::unreserve() {
+void ActivityPool::unreserve(const ActivityTask& task) {
     const std::lock_guard lock(shared_->mutex);
-    --shared_->reserved;
+    shared_->release(task);
 }
 
 void ActivityPool::add(ClaimedActivity claim, bool reserved) {
     Shared& shared = *shared_;
     auto job = std::make_shared<Job>(std::move(claim));
-    const std::lock_guard lock(shared.mutex);
-    if (reserved) {
-        --shared.reserved;
+    {
+        const std::lock_guard lock(shared.mutex);
+        if (reserved) {
+            shared.release(job->claim.task);
+        }
+        if (reserved || !job->claim.task.must_begin || shared.free_threads() > 0) {
+            shared.enqueue(std::move(job));
+            return;
+        }
+        shared.wants_thread = true;
     }
-    shared.held[job->claim.task.key] = job;
-    shared.queue.push_back(std::move(job));
-    shared.work.notify_one();
+    give_back(shared.provider, shared.logger, job->claim, milliseconds{0}, true);
 }
 
 milliseconds ActivityPool::lease() const {
@@ -216,6 +155,11 @@ int ActivityPool::room() const {
         return 0;
     }
     return std::max(0, shared_->allowed() - shared_->taken());
+}
+
+int ActivityPool::free_threads() const {
+    const std::lock_guard lock(shared_->mutex);
+    return shared_->free_threads();
 }
 
 std::size_t ActivityPool::sessions() const {
@@ -270,7 +214,7 @@ void ActivityPool::work(const std::shared_ptr<Shared>& shared) {
         std::shared_ptr<Job> job;
         {
             std::unique_lock lock(shared->mutex);
-            shared->work.wait(lock, [&] { return shared->stopping || !shared->queue.empty(); });
+            shared->work.wait(lock, [&] { return shared->stopping || shared->has_work(); });
             if (shared->stopping) {
                 return;
             }
@@ -412,6 +356,7 @@ void ActivityPool::finish(Shared& shared,
                           const std::shared_ptr<Job>& job,
                           std::optional<ActivityAnswer> answer,
                           bool committed) {
+    bool free = false;
     {
         const std::lock_guard lock(shared.mutex);
         --shared.running;
@@ -424,9 +369,13 @@ void ActivityPool::finish(Shared& shared,
         if (job->given_up) {
             return;
         }
+        free = shared.wants_thread && shared.free_threads() > 0;
+        shared.wants_thread = shared.wants_thread && !free;
+    }
+    if (committed || free) {
+        shared.hooks.room();
     }
     if (committed) {
-        shared.hooks.room();
         return;
     }
     shared.hooks.ended(ActivityEnd{
@@ -482,8 +431,8 @@ void ActivityPool::give_up_on_stuck(Steady now) {
         Job& job = *it->second;
         const bool overdue = job.running && job.stop.stop_requested() &&
                              now - job.stopped_at >= shared.options.cancel_grace;
-        if (!overdue || std::cmp_greater_equal(shared.stuck.size(),
-                                               shared.options.stuck_activities_max)) {
+        if (!overdue ||
+            std::cmp_greater_equal(shared.stuck.size(), shared.options.stuck_activities_max)) {
             ++it;
             continue;
         }

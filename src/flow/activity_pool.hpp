@@ -45,15 +45,18 @@ public:
     ActivityPool& operator=(const ActivityPool&) = delete;
 
     // Whether this process takes the activity; then a place is kept for it until `add` or
-    // `unreserve`.
+    // `unreserve`, and a thread if it must begin at once.
     [[nodiscard]] bool reserve(const ActivityTask& task);
-    void unreserve();
-    // Requires: a reserved place, or room.
+    void unreserve(const ActivityTask& task);
+    // Requires: a reserved place, or room. One that must begin at once and cannot, because others
+    // were faster, goes back to the store.
     void add(ClaimedActivity claim, bool reserved);
     // How long the lease of an activity is to be.
     [[nodiscard]] milliseconds lease() const;
     // How many more may be claimed from the store; 0 while draining.
     [[nodiscard]] int room() const;
+    // How many can begin at once.
+    [[nodiscard]] int free_threads() const;
     // Sessions this process is busy with.
     [[nodiscard]] std::size_t sessions() const;
     // Nobody wants its result any more.

@@ -140,6 +140,26 @@ TEST_F(WaitingBehaviour, WhoIsUrgentIsServedFirstWhenWorkersAreShort) {
     EXPECT_THAT(order, ElementsAre("urgent", ""));
 }
 
+// What a process has asked for it keeps to itself; there, too, the urgent comes first.
+TEST_F(WaitingBehaviour, WhoIsUrgentIsServedFirstByTheProcessThatAskedForIt) {
+    code("crowd", [](Context& ctx, std::string, std::string) -> Task<std::string> {
+        std::vector<Op<std::string>> crowd;
+        crowd.push_back(ctx.activity<&work>("order", "first"));
+        crowd.push_back(ctx.activity<&work>("order", "second"));
+        crowd.push_back(ctx.activity<&work>("order", "urgent").ahead(10min));
+        co_await all(std::move(crowd));
+        co_return "";
+    });
+    std::vector<std::string> order;
+    activity("order", [&](ActivityContext&, const std::string& which) {
+        order.push_back(which);
+        return which;
+    });
+    start("crowd", "c");
+    everybody_works();
+    EXPECT_THAT(order, ElementsAre("urgent", "first", "second"));
+}
+
 TEST_F(WaitingBehaviour, OnlyActivitiesWaitForWorkers) {
     code("wrong", [](Context& ctx, std::string, std::string) -> Task<std::string> {
         std::string said;

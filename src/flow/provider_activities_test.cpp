@@ -91,6 +91,21 @@ TEST_P(ProviderActivities, WhatGoesAheadIsTakenBeforeWhatIsOlderByUpToThat) {
     EXPECT_EQ(take_all(), (std::vector<std::string>{"old", "more urgent", "urgent", "usual"}));
 }
 
+TEST_P(ProviderActivities, WhatMustBeginAtOnceIsLeftToWhoeverIsFree) {
+    queue("a", {"limited", "limited too"}, {.must_begin = true});
+    queue("b", {"usual"});
+    const ClaimActivities busy{.count = 3, .begin_now = 0};
+    const ClaimActivities nearly{.count = 3, .begin_now = 1};
+    EXPECT_FALSE(taken("usual", busy).task.must_begin);
+    EXPECT_FALSE(take(busy));
+    const auto limited = taken("limited", nearly);
+    EXPECT_TRUE(limited.task.must_begin);
+    EXPECT_TRUE(abandon(limited));
+    EXPECT_FALSE(take(busy)) << "given back, it still must begin at once";
+    taken("limited too", nearly);
+    taken("limited", nearly);
+}
+
 TEST_P(ProviderActivities, AnEndAfterTheLeaseIsRefusedEvenWithoutARival) {
     HOLDFAST_CHECK("runtime worker_ack_fails_after_lock_expiry");
     queue("a", {"charge"});

@@ -88,6 +88,7 @@ struct Placed {
     std::optional<std::string> session{};
     std::optional<std::string> tag{};
     milliseconds ahead{0};
+    bool must_begin = false;
 };
 
 // One turn of a claimed instance, as a runtime would commit it: it has read all the mail that came
@@ -122,7 +123,8 @@ public:
                                      .version = "1.0.0",
                                      .session = placed.session,
                                      .tag = placed.tag,
-                                     .ahead = placed.ahead});
+                                     .ahead = placed.ahead,
+                                     .must_begin = placed.must_begin});
         return records(event, ActivityScheduled{name, text("input"), placed.session, placed.tag});
     }
     Turn& waits_until(EventId event, Moment moment) {

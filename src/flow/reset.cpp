@@ -107,7 +107,8 @@ void wait_again(ResetInstance& reset,
                                         .version = started.version,
                                         .session = activity->session,
                                         .tag = activity->tag,
-                                        .ahead = milliseconds{activity->ahead_ms.value_or(0)}});
+                                        .ahead = milliseconds{activity->ahead_ms.value_or(0)},
+                                        .must_begin = activity->start_within_ms.has_value()});
             if (activity->start_within_ms) {
                 reset.messages.push_back(
                     start_deadline(reset.activities.back().key, *activity->start_within_ms, now));

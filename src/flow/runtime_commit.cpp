@@ -168,8 +168,8 @@ void Runtime::State::drop_first_turns(std::vector<PreparedTurn>& turns, Unwanted
 
 // What it would have begun does not begin.
 void Runtime::State::call_off(const PreparedTurn& turn) {
-    for (std::size_t i = 0; i < turn.local.size(); ++i) {
-        activities_.unreserve();
+    for (const ClaimedActivity& claim : turn.local) {
+        activities_.unreserve(claim.task);
     }
     for (const auto& [instance, token] : turn.started) {
         store_.exchange().call_off(instance);

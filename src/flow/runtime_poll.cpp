@@ -55,13 +55,16 @@ int Runtime::State::poll_activities() {
     ClaimActivities ask{.lease = activities_.lease(),
                         .count = std::min(room, claims_max),
                         .tags = options_.tags,
-                        .session = std::nullopt};
+                        .session = std::nullopt,
+                        .begin_now = activities_.free_threads()};
     const int sessions_free = options_.sessions_max - static_cast<int>(activities_.sessions());
     if (sessions_free > 0) {
         ask.session = SessionClaim{
             .owner = worker_id_, .lease = options_.session_lease, .count = sessions_free};
     }
     std::vector<ClaimedActivity> claims = provider_.claim_activities(ask);
+    std::ranges::stable_partition(
+        claims, [](const ClaimedActivity& claim) { return claim.task.must_begin; });
     for (ClaimedActivity& claim : claims) {
         clock_.heard(claim.now);
         activities_.add(std::move(claim), false);

@@ -22,6 +22,7 @@ std::int64_t charge_and_refuse(sql::Tx& tx, std::string order) {
 
 Workflow<std::int64_t> pay(Context& ctx, std::int64_t times);
 Workflow<std::int64_t> pay_in_vain(Context& ctx);
+Workflow<std::string> hurried(Context& ctx, std::int64_t limit_ms);
 
 }  // namespace
 }  // namespace holdfast::flow::tests
@@ -30,6 +31,7 @@ HOLDFAST_NAME(holdfast::flow::tests::charge, "test.charge");
 HOLDFAST_NAME(holdfast::flow::tests::charge_and_refuse, "test.charge_and_refuse");
 HOLDFAST_NAME(holdfast::flow::tests::pay, "test.pay");
 HOLDFAST_NAME(holdfast::flow::tests::pay_in_vain, "test.pay_in_vain");
+HOLDFAST_NAME(holdfast::flow::tests::hurried, "test.hurried");
 
 namespace holdfast::flow::tests {
 namespace {
@@ -48,12 +50,23 @@ Workflow<std::int64_t> pay_in_vain(Context& ctx) {
     co_return paid;
 }
 
+Workflow<std::string> hurried(Context& ctx, std::int64_t limit_ms) {
+    const milliseconds limit{limit_ms};
+    auto done = co_await ctx.activity<&add>(1, 1).start_within(limit).outcome();
+    std::string how = "begun";
+    if (!done) {
+        how = done.failure().type;
+    }
+    co_return how;
+}
+
 Registry paying_registry() {
     Registry registry = test_registry();
     registry.activity<&charge>()
         .activity<&charge_and_refuse>()
         .workflow<&pay>()
-        .workflow<&pay_in_vain>();
+        .workflow<&pay_in_vain>()
+        .workflow<&hurried>();
     return registry;
 }
 
@@ -164,6 +177,28 @@ TEST_P(RuntimeThreads, DrainingWaitsForWhatRunsAndGivesBackTheRest) {
     Runtime next(store, test_registry(), options());
     EXPECT_EQ(*client.result<&racer>("racer", 30s), "slow");
     EXPECT_EQ(seen.of("hold slow"), 1) << "it had ended, and its answer was kept";
+}
+
+// A process with a single thread keeps other work in hand behind it; what has a limit must not be
+// caught there.
+TEST_P(RuntimeThreads, WhatABusyWorkerDoesNotBeginInTimeHasFailed) {
+    std::latch holding{1};
+    std::latch go_on{1};
+    seen.meanwhile = [&](ActivityContext&) {
+        holding.count_down();
+        go_on.wait();
+    };
+    RuntimeOptions single = options();
+    single.activity_threads = 1;
+    Runtime runtime(store, paying_registry(), single);
+    client.start<&racer>("racer");
+    holding.wait();
+    client.start<&hurried>("impatient", 50);
+    client.start<&hurried>("patient", 60'000);
+    EXPECT_EQ(*client.result<&hurried>("impatient", 30s), "NotStarted");
+    go_on.count_down();
+    EXPECT_EQ(*client.result<&hurried>("patient", 30s), "begun");
+    EXPECT_TRUE(runtime.drain(10s).clean());
 }
 
 TEST_P(RuntimeThreads, AMessageToAWaitingWorkflowIsTakenWithoutPolling) {

@@ -92,8 +92,9 @@ TEST_P(Plans, TheEarliestActivityIsFoundByTheIndex) {
 }
 
 TEST_P(Plans, ActivitiesOfATagAreFoundByTheIndexAndSoAreTheTags) {
-    for (const std::string& text : {plan(statements::find_activities, {"8", "''", "'tag1'"}),
-                                    plan(statements::activity_tags, {"64"})}) {
+    for (const std::string& text :
+         {plan(statements::find_activities, {"8", "''", "'tag1'", "TRUE"}),
+          plan(statements::activity_tags, {"64"})}) {
         EXPECT_FALSE(reads_all_of(text, "flow_activities")) << text;
         EXPECT_NE(text.find("flow_activities_by_availability"), std::string::npos) << text;
     }

@@ -64,7 +64,8 @@ void write_activity(sql::Tx& tx, const ActivityTask& task) {
             task.session,
             task.claim,
             claimed ? micros(task.claim_lease) : -micros(task.ahead),
-            claimed ? 1 : 0);
+            claimed ? 1 : 0,
+            task.must_begin);
 }
 
 void cancel_timers(sql::Tx& tx, const TurnCommit& turn) {

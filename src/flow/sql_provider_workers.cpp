@@ -1,5 +1,6 @@
 // Activities: who runs which, for how long, and how they end.
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <numeric>
 #include <set>
@@ -51,6 +52,7 @@ public:
         for (int round = 0; round < claim_rounds_max && wanted() > 0; ++round) {
             std::vector<ClaimedActivity> candidates = find();
             leave_further_sessions(candidates);
+            leave_what_cannot_begin(candidates);
             const std::size_t found = candidates.size();
             const std::size_t before = claimed_.size();
             keep_own_sessions(candidates);
@@ -64,6 +66,12 @@ public:
 
 private:
     [[nodiscard]] int wanted() const { return ask_.count - static_cast<int>(claimed_.size()); }
+    // How many more of those that must begin at once.
+    [[nodiscard]] std::int64_t can_begin() const {
+        return ask_.begin_now - std::ranges::count_if(claimed_, [](const ClaimedActivity& one) {
+                   return one.task.must_begin;
+               });
+    }
 
     std::vector<ClaimedActivity> find() {
         const bool optimistic = !tx_.dialect().locks_block;
@@ -113,7 +121,7 @@ private:
         const std::string owner = ask_.session ? ask_.session->owner : "";
         std::vector<sql::Answer> answers;
         for (const std::string& tag : tags_.any ? waiting_tags() : tags_.names) {
-            answers.push_back(tx_.ask(statement, limit, owner, tag));
+            answers.push_back(tx_.ask(statement, limit, owner, tag, can_begin() > 0));
         }
         std::vector<std::pair<std::int64_t, ClaimedActivity>> found;
         for (sql::Answer& answer : answers) {
@@ -157,7 +165,11 @@ private:
             found.heartbeat = Payload{std::move(*heartbeat)};
         }
         found.now = moment(row.get<std::int64_t>(11));
-        found.queued = moment(row.get<std::int64_t>(13));
+        const auto queued_us = row.get<std::int64_t>(13);
+        found.queued = moment(std::abs(queued_us));
+        found.task.must_begin = queued_us < 0;
+        found.task.ahead =
+            std::max(*found.queued - moment(row.get<std::int64_t>(12)), milliseconds{0});
         return found;
     }
 
@@ -175,6 +187,14 @@ private:
             }
             sessions_.insert(*one.task.session);
             return false;
+        });
+    }
+
+    // Those beyond the number that can begin at once wait for somebody who is free.
+    void leave_what_cannot_begin(std::vector<ClaimedActivity>& candidates) const {
+        std::int64_t left = can_begin();
+        std::erase_if(candidates, [&](const ClaimedActivity& one) {
+            return one.task.must_begin && --left < 0;
         });
     }
 

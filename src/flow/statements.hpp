@@ -311,14 +311,16 @@ inline constexpr Statement add_activity{
     "flow.add_activity",
     "INSERT INTO flow_activities (instance_id, execution, event, name, input, workflow, version, "
     "tag, session, lock_token, available_at_us, queued_us, attempts) "
-    "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, {now_us} + $11, {now_us}, $12)"};
+    "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, {now_us} + $11, "
+    "CASE WHEN $13 THEN 0 - {now_us} ELSE {now_us} END, $12)"};
+// $4: also those that must begin at once.
 inline constexpr Statement find_activities{
     "flow.find_activities",
     "SELECT a.instance_id, a.execution, a.event, a.name, a.input, a.workflow, a.version, a.tag, "
     "a.session, a.lock_token, a.heartbeat, {now_us}, a.available_at_us, "
     "a.queued_us "
     "FROM flow_activities a "
-    "WHERE a.tag = $3 AND a.available_at_us <= (SELECT {now_us}) "
+    "WHERE a.tag = $3 AND a.available_at_us <= (SELECT {now_us}) AND ($4 OR a.queued_us > 0) "
     "AND (a.session IS NULL OR ($2 <> '' AND NOT EXISTS (SELECT 1 FROM flow_sessions s "
     "WHERE s.session_id = a.session AND s.worker_id <> $2 AND s.locked_until_us > {now_us}))) "
     "ORDER BY a.available_at_us, a.event LIMIT $1"};
@@ -328,7 +330,7 @@ inline constexpr Statement find_activities_unlocked{
     "a.session, a.lock_token, a.heartbeat, {now_us}, a.available_at_us, "
     "a.queued_us "
     "FROM flow_activities a "
-    "WHERE a.tag = $3 AND a.available_at_us <= (SELECT {now_us}) "
+    "WHERE a.tag = $3 AND a.available_at_us <= (SELECT {now_us}) AND ($4 OR a.queued_us > 0) "
     "AND (a.session IS NULL OR ($2 <> '' AND NOT EXISTS (SELECT 1 FROM flow_sessions s "
     "WHERE s.session_id = a.session AND s.worker_id <> $2 AND s.locked_until_us > {now_us}))) "
     "ORDER BY a.available_at_us, a.event LIMIT $1 {skip_locked}"};

@@ -208,7 +208,8 @@ void TurnRunner::add_activities(PreparedTurn& prepared, const TurnSight& sight, 
                           .version = prepared.instance->execution->started().version,
                           .session = std::move(scheduled.session),
                           .tag = std::move(scheduled.tag),
-                          .ahead = milliseconds{scheduled.ahead_ms.value_or(0)}};
+                          .ahead = milliseconds{scheduled.ahead_ms.value_or(0)},
+                          .must_begin = scheduled.start_within_ms.has_value()};
         if (!task.session && activities_.reserve(task)) {
             task.claim = Uuid::v4();
             task.claim_lease = activities_.lease();

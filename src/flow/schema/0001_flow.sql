@@ -89,7 +89,8 @@ CREATE TABLE IF NOT EXISTS flow_messages (
 
 -- Activities that wait or run. `available_at_us` is when a worker may take it: at once, after a
 -- delay, or when the lease of the one who has it runs out. `lock_token` changes with every claim;
--- nobody's is nil. An empty tag is none.
+-- nobody's is nil. An empty tag is none. `queued_us` is when it was asked for, and below 0 for one
+-- whose wait is limited: it is left to workers that can begin it at once.
 CREATE TABLE IF NOT EXISTS flow_activities (
     instance_id     TEXT NOT NULL,
     execution       {bigint} NOT NULL,

@@ -121,7 +121,8 @@ struct ActivityTask {
     std::string version;
     std::optional<std::string> session{};
     std::optional<std::string> tag{};
-    milliseconds ahead{0};  // Taken before others that are older by up to this.
+    milliseconds ahead{0};    // Taken before others that are older by up to this.
+    bool must_begin = false;  // Its wait is limited: who takes it begins it at once.
     // Not nil: already claimed by whoever commits the turn that schedules it.
     Uuid claim{};
     milliseconds claim_lease{0};
@@ -165,6 +166,7 @@ struct ClaimActivities {
     int count = 1;
     TagFilter tags{};
     std::optional<SessionClaim> session{};
+    int begin_now = 1'000;  // Of those that must begin at once at most so many are taken.
 };
 
 // A claimed activity that has ended. An empty answer drops it: nobody waits any more.
