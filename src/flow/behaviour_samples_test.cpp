@@ -1,4 +1,5 @@
 // Whole programs, one for each thing that a workflow can do.
+#include <future>
 #include <thread>
 
 #include "behaviour_fixture.hpp"
@@ -425,6 +426,29 @@ TEST_F(Samples, AWholeRuntimeRunsOnItsCallersThread) {
         EXPECT_EQ(result(id), id);
     }
     EXPECT_EQ(seen.of("where"), 3 * 2 * 2);
+}
+
+// Whoever says "for ever" does not mean "at once", which is what comes of adding it to now.
+TEST_F(Samples, ForEverIsNotOver) {
+    code("waits", [](Context& ctx, std::string, std::string) -> Task<std::string> {
+        constexpr milliseconds ever = milliseconds::max();
+        auto first = co_await any(ctx.sleep(ever),
+                                  ctx.sleep_until(Moment::max()),
+                                  ctx.activity<&work>("render", "").tag("gpu").timeout(ever),
+                                  ctx.activity<&work>("render", "").tag("gpu").start_within(ever),
+                                  ctx.receive(inbox));
+        co_return std::to_string(first.index());
+    });
+    run_script("waits", "w");
+    advance(24h * 365);
+    EXPECT_EQ(status("w"), Status::running);
+    auto outcome = std::async(std::launch::async,
+                              [&] { return client.result<&script>("w", milliseconds::max()); });
+    tell("w", inbox, std::string("enough"));
+    EXPECT_EQ(*outcome.get(), "4");
+    client.start_with<&script>({.delay = milliseconds::max()}, "never", "waits", "");
+    run();
+    EXPECT_EQ(status("never"), Status::pending);
 }
 
 }  // namespace

@@ -39,6 +39,12 @@ private:
     std::chrono::milliseconds pause_;
 };
 
+// A year for whoever says "for ever", which would be before now if it were simply added.
+Steady until_after(milliseconds timeout) {
+    constexpr milliseconds longest = std::chrono::years{1};
+    return steady_clock::now() + std::min(timeout, longest);
+}
+
 // Code that has not come to its first wait by then keeps no client waiting.
 constexpr milliseconds first_turn_patience{1'000};
 constexpr std::size_t id_bytes_max = 256;
@@ -89,7 +95,8 @@ std::optional<std::string> cron_of(const StartOptions& options) {
 // Until the first run, by the database's clock.
 milliseconds delay_of(const StartOptions& options, Provider& provider) {
     if (options.cron.empty()) {
-        return options.delay;
+        constexpr milliseconds longest = std::chrono::years{100};
+        return std::min(options.delay, longest);
     }
     const Cron cron(options.cron);
     const Moment now = provider.now();
@@ -207,7 +214,7 @@ InstanceInfo Client::wait(std::string_view id, milliseconds timeout) {
 InstanceInfo Client::wait_for_end(std::string_view id, milliseconds timeout, bool fully) {
     const std::string instance(id);
     detail::Exchange::Watch watch(store_->exchange(), instance);
-    const Steady until = steady_clock::now() + timeout;
+    const Steady until = until_after(timeout);
     bool in_hand = store_->exchange().has(instance);
     LookInterval interval(in_hand);
     for (;; in_hand = false) {
@@ -236,7 +243,7 @@ InstanceInfo Client::wait_for_end(std::string_view id, milliseconds timeout, boo
 
 InstanceInfo Client::wait_for_status(std::string_view id, std::int64_t seen, milliseconds timeout) {
     detail::Exchange::Watch watch(store_->exchange(), std::string(id));
-    const Steady until = steady_clock::now() + timeout;
+    const Steady until = until_after(timeout);
     LookInterval interval;
     for (;;) {
         std::optional<InstanceInfo> found = provider().info(id);
@@ -318,7 +325,7 @@ Payload Client::ask(
     std::string_view id, milliseconds timeout, bool update, std::string_view name, Payload input) {
     const std::string request = make_token();
     detail::Exchange::Watch watch(store_->exchange(), request);
-    const Steady until = steady_clock::now() + timeout;
+    const Steady until = until_after(timeout);
     MessageBody message;
     if (update) {
         message = UpdateMessage{request, std::string(name), std::move(input)};

@@ -204,7 +204,8 @@ DrainReport Runtime::State::drain(milliseconds deadline) {
     draining_ = true;
     store_.exchange().leave(*this);
     activities_.close();
-    const Steady until = steady_clock::now() + deadline;
+    constexpr milliseconds longest = std::chrono::years{1};  // "For ever" must not overflow.
+    const Steady until = steady_clock::now() + std::min(deadline, longest);
     if (options_.manual) {
         run_until_idle();
     } else {

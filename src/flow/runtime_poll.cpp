@@ -14,6 +14,8 @@ using std::chrono::steady_clock;
 constexpr int claims_max = 32;
 constexpr std::size_t backlog_per_thread_max = 64;
 constexpr std::chrono::milliseconds poll_pause_first{5};
+// What is due after that long is looked for anew by then; added to now, a longer one may overflow.
+constexpr std::chrono::milliseconds look_ahead_max = std::chrono::years{1};
 
 }  // namespace
 
@@ -84,8 +86,8 @@ void Runtime::State::hear_clock() {
 
 void Runtime::State::wake_at(std::int64_t moment_ms) {
     const auto wait = Moment{std::chrono::milliseconds{moment_ms}} - clock_.now();
-    const Steady at = steady_clock::now() +
-                      std::max<std::chrono::milliseconds>(wait, std::chrono::milliseconds{0});
+    const Steady at =
+        steady_clock::now() + std::clamp(wait, std::chrono::milliseconds{0}, look_ahead_max);
     const std::lock_guard lock(poll_mutex_);
     if (at < timer_at_) {
         timer_at_ = at;
@@ -123,7 +125,7 @@ void Runtime::State::poll_loop(const std::stop_token& stop) {
         try {
             if (!found) {
                 if (const auto wait = provider_.until_next_work()) {
-                    next = std::min(next, steady_clock::now() + *wait);
+                    next = std::min(next, steady_clock::now() + std::min(*wait, look_ahead_max));
                 }
             }
         } catch (const std::exception&) {

@@ -152,7 +152,7 @@ OutgoingMessage start_deadline(const ActivityKey& key, std::int64_t limit_ms, Mo
     return {
         .instance = key.instance,
         .message = Message{.execution = key.execution, .body = StartDeadline{key.event, limit_ms}},
-        .visible_at_ms = now.time_since_epoch().count() + limit_ms};
+        .visible_at_ms = later(now, milliseconds{limit_ms}).time_since_epoch().count()};
 }
 
 PreparedTurn TurnRunner::prepare(Instance& instance,

@@ -1,5 +1,6 @@
 #include <holdfast/flow_engine/context.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 
@@ -27,7 +28,7 @@ Op<void> Context::sleep(milliseconds duration) {
 }
 
 Op<void> Context::sleep_until(Moment moment) {
-    return make<void>(TimerCreated{moment.time_since_epoch().count()});
+    return make<void>(TimerCreated{std::min(moment, last_moment).time_since_epoch().count()});
 }
 
 void Context::detach_by_name(std::string name, std::string id, Payload input, std::string version) {

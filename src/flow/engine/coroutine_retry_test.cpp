@@ -34,6 +34,8 @@ TEST(Retry, DelaysGrowAsThePolicySays) {
     HOLDFAST_CHECK("runtime backoff_exponential_different_multiplier");
     HOLDFAST_CHECK("runtime backoff_exponential_multiplier_one");
     HOLDFAST_CHECK("runtime backoff_exponential_zero_base");
+    const RetryPolicy unbounded{.ceiling = milliseconds::max()};
+    EXPECT_GT(unbounded.delay_after(9'999), 24h * 365);
     const RetryPolicy none{.first = 0ms};
     EXPECT_EQ(none.delay_after(1), 0ms);
     EXPECT_EQ(none.delay_after(9), 0ms);

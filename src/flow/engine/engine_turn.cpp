@@ -318,8 +318,10 @@ void Execution::Engine::take_cancel(const CancelMessage& message) {
     if (cancelled_ && !message.force) {
         return;  // The first reason stays.
     }
-    const std::int64_t grace = message.grace_ms > 0 ? message.grace_ms : limits_.cancel_grace_ms;
-    const std::int64_t deadline = message.force ? now_ms_ : now_ms_ + grace;
+    const std::chrono::milliseconds grace{message.grace_ms > 0 ? message.grace_ms
+                                                               : limits_.cancel_grace_ms};
+    const std::int64_t deadline =
+        message.force ? now_ms_ : later(this->now(), grace).time_since_epoch().count();
     record(CancelRequested{message.reason, deadline});
     if (!message.force) {
         turn_->timers.emplace_back(cancel_event_, deadline);

@@ -16,8 +16,10 @@ milliseconds RetryPolicy::delay_after(int attempt) const noexcept {
     const auto base = static_cast<double>(first.count());
     const double grown =
         backoff == Backoff::linear ? base * attempt : base * std::pow(factor, attempt - 1);
-    // A power that overflows is infinite, and the ceiling holds for it too.
-    const double bounded = std::min(grown, static_cast<double>(ceiling.count()));
+    // A power that overflows is infinite, and the ceiling holds for it too; a century is enough.
+    constexpr auto longest =
+        static_cast<double>(std::chrono::milliseconds{std::chrono::years{100}}.count());
+    const double bounded = std::min({grown, static_cast<double>(ceiling.count()), longest});
     return milliseconds{static_cast<std::int64_t>(std::max(bounded, 0.0))};
 }
 
@@ -223,7 +225,7 @@ void Operation::start(Frame& parent, Listener* listener) {
         return;
     }
     if (modifiers.delay) {
-        const Moment fires = core_.now() + *modifiers.delay;
+        const Moment fires = later(core_.now(), *modifiers.delay);
         std::get<TimerCreated>(action_).fire_at_ms = fires.time_since_epoch().count();
     }
     if (modifiers.retry || modifiers.timeout.count() > 0) {
