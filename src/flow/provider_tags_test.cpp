@@ -93,6 +93,24 @@ TEST_P(ProviderTags, AFilterHasOneToFiveTags) {
     EXPECT_EQ(take_all({.tags = TagFilter::only({"1", "2", "3", "4", "5"})}), Names{"five"});
 }
 
+// A tag for each customer, and long work for many of them: whoever comes next is seen all the same.
+TEST_P(ProviderTags, ManyTagsThatAreBusyHideNoOther) {
+    constexpr std::size_t customers = 70;
+    begin("a", [&](Turn& first) {
+        for (std::size_t i = 0; i < customers; ++i) {
+            first.schedules(
+                first.next_event(), "long", {.tag = "customer-" + std::to_string(100 + i)});
+        }
+    });
+    std::size_t busy = 0;
+    for (Names some{""}; !some.empty(); busy += some.size()) {
+        some = take_all({.lease = 1h, .tags = TagFilter::everything()});
+    }
+    EXPECT_EQ(busy, customers);
+    queue("b", {"next"}, {.tag = "the last of all"});
+    EXPECT_EQ(take_all({.tags = TagFilter::everything()}), Names{"next"});
+}
+
 TEST_P(ProviderTags, TagsAndSessionsBothMustFit) {
     queue("a", {"render"}, {.session = "s", .tag = "gpu"});
     const SessionClaim ann{.owner = "ann"};

@@ -334,13 +334,16 @@ inline constexpr Statement find_activities_unlocked{
     "AND (a.session IS NULL OR ($2 <> '' AND NOT EXISTS (SELECT 1 FROM flow_sessions s "
     "WHERE s.session_id = a.session AND s.worker_id <> $2 AND s.locked_until_us > {now_us}))) "
     "ORDER BY a.available_at_us, a.event LIMIT $1 {skip_locked}"};
-// Every tag that waits, one step along the index for each.
+// Tags that have something to take, whoever has waited longest first: two steps along the index for
+// each tag there is.
 inline constexpr Statement activity_tags{
     "flow.activity_tags",
     "SELECT t.tag FROM "
     "(WITH RECURSIVE tags (tag) AS (SELECT min(tag) FROM flow_activities UNION ALL "
     "SELECT (SELECT min(a.tag) FROM flow_activities a WHERE a.tag > tags.tag) FROM tags "
-    "WHERE tags.tag IS NOT NULL) SELECT tag FROM tags) t WHERE t.tag IS NOT NULL LIMIT $1"};
+    "WHERE tags.tag IS NOT NULL) SELECT tags.tag, (SELECT min(a.available_at_us) "
+    "FROM flow_activities a WHERE a.tag = tags.tag) AS first_us FROM tags) t "
+    "WHERE t.first_us <= (SELECT {now_us}) ORDER BY t.first_us LIMIT $1"};
 inline constexpr Statement claim_activity{
     "flow.claim_activity",
     "UPDATE flow_activities SET lock_token = $5, available_at_us = {now_us} + $6, "
