@@ -133,6 +133,26 @@ TEST_P(ProviderParts, ARestartReplacesALargeOne) {
     EXPECT_TRUE(history("a").empty());
 }
 
+// Each of them is small, and all together they are too many.
+TEST_P(ProviderParts, ARestartReplacesALargeFamily) {
+    constexpr int children = 8;
+    begin("a", [](Turn& first) {
+        for (int i = 0; i < children; ++i) {
+            first.starts_child(first.next_event(), "a/" + std::to_string(i));
+        }
+    });
+    const std::int64_t commits = commits_of([&] {
+        EXPECT_TRUE(small
+                        .start({.instance = "a",
+                                .start = start_of("order"),
+                                .duplicate = DuplicatePolicy::restart})
+                        .created);
+    });
+    EXPECT_GT(commits, children);
+    EXPECT_EQ(info("a").status, Status::pending);
+    EXPECT_EQ(provider.tree("a").size(), 1U);
+}
+
 TEST_P(ProviderParts, PruningGoesInPartsToo) {
     grow("a", 20);
     for (int i = 0; i < 3; ++i) {

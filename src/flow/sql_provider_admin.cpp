@@ -201,20 +201,8 @@ std::vector<std::string> SqlProvider::children(std::string_view instance) {
 
 std::vector<std::string> SqlProvider::tree(std::string_view instance) {
     return db_.transact("InstanceTree", reading(), [&](sql::Tx& tx) {
-        std::vector<std::string> found;
-        if (!tx.query(statements::instance_exists, instance)[0].get<bool>(0)) {
-            return found;
-        }
-        found.emplace_back(instance);
-        std::set<std::string> known{found.front()};
-        for (std::size_t i = 0; i < found.size(); ++i) {
-            for (std::string& child : children_of(tx, found[i])) {
-                if (known.insert(child).second) {
-                    found.push_back(std::move(child));
-                }
-            }
-        }
-        return found;
+        const bool exists = tx.query(statements::instance_exists, instance)[0].get<bool>(0);
+        return exists ? tree_of(tx, instance) : std::vector<std::string>{};
     });
 }
 

@@ -13,11 +13,15 @@ namespace holdfast::flow {
 
 namespace {
 
-// What is to be replaced, and is too large to be deleted in the transaction that does it.
+// What is to be replaced, with its children, and is too large to be deleted in the transaction that
+// does it.
 void delete_if_large(const Transact& transact, const std::string& instance, int rows_max) {
     std::int64_t rows = 0;
     transact([&](sql::Tx& tx) {
-        rows = tx.query(statements::count_rows, instance)[0].get<std::int64_t>(0);
+        rows = 0;
+        for (const std::string& one : tree_of(tx, instance)) {
+            rows += 2 + tx.query(statements::count_rows, one)[0].get<std::int64_t>(0);
+        }
     });
     if (rows < rows_max) {
         return;

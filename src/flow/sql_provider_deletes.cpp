@@ -31,6 +31,19 @@ std::vector<std::string> children_of(sql::Tx& tx, std::string_view instance) {
     return children;
 }
 
+std::vector<std::string> tree_of(sql::Tx& tx, std::string_view root) {
+    std::vector<std::string> found{std::string(root)};
+    std::set<std::string> known{found.front()};
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        for (std::string& child : children_of(tx, found[i])) {
+            if (known.insert(child).second) {
+                found.push_back(std::move(child));
+            }
+        }
+    }
+    return found;
+}
+
 std::vector<LockedInstance> lock_tree(sql::Tx& tx, std::string_view root) {
     std::vector<std::string> found{std::string(root)};
     std::set<std::string> known{found.front()};

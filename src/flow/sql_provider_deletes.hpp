@@ -26,7 +26,9 @@ struct LockedInstance {
 
 [[nodiscard]] std::optional<LockedInstance> lock_instance(sql::Tx& tx, std::string_view instance);
 [[nodiscard]] std::vector<std::string> children_of(sql::Tx& tx, std::string_view instance);
-// The instance and everything below it, parents first. Throws not_found if there is none.
+// The instance, be it there or not, and everything below it, parents first.
+[[nodiscard]] std::vector<std::string> tree_of(sql::Tx& tx, std::string_view root);
+// The same, locked. Throws not_found if there is none.
 [[nodiscard]] std::vector<LockedInstance> lock_tree(sql::Tx& tx, std::string_view root);
 DeleteCounts delete_instance(sql::Tx& tx, const LockedInstance& instance);
 
