@@ -158,6 +158,67 @@ TEST_F(ErrorBehaviour, WhatComesAfterTheEndChangesNothing) {
 }
 
 // The reference documents a cap that it does not have, and its test accepts a timeout.
+// A name that no database takes is found where the code says it, not when the turn is committed
+// together with other workflows' turns.
+TEST_F(ErrorBehaviour, NamesThatCannotBeStoredAreTheCodesFailure) {
+    code("names", [](Context& ctx, std::string, std::string) -> Task<std::string> {
+        std::string said;
+        const auto attempt = [&](auto&& what) {
+            try {
+                what();
+            } catch (const Failure& failure) {
+                said += failure.type() + " ";
+            }
+        };
+        attempt([&] { ctx.detach<&script>("", "names", ""); });
+        attempt([&] { ctx.detach<&script>(std::string(257, 'x'), "names", ""); });
+        attempt([&] { ctx.kv().set("\xff", "value"); });
+        attempt([&] { ctx.attribute(std::string("a\0b", 3), std::string("value")); });
+        attempt([&] { (void)ctx.patched("\xfe"); });
+        try {
+            co_await ctx.activity<&work>("tagged", "").tag("\xff");
+        } catch (const Failure& failure) {
+            said += failure.type() + " ";
+        }
+        try {
+            co_await ctx.activity("", Payload{"[]"});
+        } catch (const Failure& failure) {
+            said += failure.type();
+        }
+        co_return said;
+    });
+    run_script("names", "n");
+    EXPECT_EQ(result("n"),
+              "InvalidOperation InvalidOperation InvalidOperation InvalidOperation "
+              "InvalidOperation InvalidOperation InvalidOperation");
+    EXPECT_EQ(kinds("n"), (std::vector<std::string>{"workflow_started", "workflow_completed"}));
+}
+
+TEST_F(ErrorBehaviour, AChildsIdThatGrowsTooLongIsNamed) {
+    code("leaf", [](Context&, std::string, std::string) -> Task<std::string> { co_return ""; });
+    code("family", [](Context& ctx, std::string, std::string) -> Task<std::string> {
+        std::string text = co_await ctx.child<&script>("leaf", "");
+        co_return text;
+    });
+    const std::string parent(255, 'p');
+    run_script("family", parent);
+    EXPECT_EQ(failure(parent).type, "LimitExceeded");
+    EXPECT_THAT(failure(parent).message, HasSubstr(".id()"));
+}
+
+TEST_F(ErrorBehaviour, WhatIsNoJsonIsRefusedAtTheDoor) {
+    code("bytes", [](Context& ctx, std::string, std::string) -> Task<std::string> {
+        Payload reply = co_await ctx.activity("test.work", Payload{"{nonsense"});
+        co_return reply.json;
+    });
+    run_script("bytes", "b");
+    EXPECT_THAT(failure("b").message, HasSubstr("no JSON"));
+    EXPECT_EQ(test::code_of([&] { client.start_by_name({}, "test.script", "c", Payload{"["}); }),
+              Code::invalid_argument);
+    EXPECT_EQ(test::code_of([&] { client.send("b", ChannelMessage{"inbox", Payload{""}}); }),
+              Code::invalid_argument);
+}
+
 TEST_F(ErrorBehaviour, AHistoryThatGrowsTooLongEndsItsInstance) {
     HOLDFAST_CHECK("runtime history_cap_exceeded_fs");
     RuntimeOptions options = manual_options();

@@ -61,7 +61,11 @@ constexpr std::size_t id_bytes_max = 256;
                 fmt::format("'{}' {} within {} ms", id, what, timeout.count()));
 }
 
-void require_room(std::string_view what, const Payload& payload) {
+// What is no JSON could never be read again, and neither could what stands beside it.
+void require_storable(std::string_view what, const Payload& payload) {
+    if (!is_json(payload.json)) {
+        throw InvalidArgument(fmt::format("{} is no JSON", what));
+    }
     if (payload.json.size() > payload_bytes_max) {
         throw Error(Code::limit_exceeded,
                     holdfast::Outcome::not_applied,
@@ -77,15 +81,17 @@ struct Bounded {
     template <class T>
     void operator()(const T&) const {}
     void operator()(const ChannelMessage& message) const {
-        require_room("the message", message.data);
+        require_storable("the message", message.data);
     }
     void operator()(const SignalMessage& message) const {
-        require_room("the signal", message.data);
+        require_storable("the signal", message.data);
     }
     void operator()(const UpdateMessage& message) const {
-        require_room("the input", message.input);
+        require_storable("the input", message.input);
     }
-    void operator()(const QueryMessage& message) const { require_room("the input", message.input); }
+    void operator()(const QueryMessage& message) const {
+        require_storable("the input", message.input);
+    }
 };
 
 std::optional<std::string> cron_of(const StartOptions& options) {
@@ -164,7 +170,7 @@ bool Client::start_by_name(const StartOptions& options,
                            std::string_view workflow,
                            std::string id,
                            Payload input) {
-    require_room("the input", input);
+    require_storable("the input", input);
     if (start_with_first_turn(options, workflow, id, input)) {
         return true;
     }

@@ -111,6 +111,9 @@ void Runtime::State::commit_turns(std::vector<PreparedTurn> turns) {
         } catch (const Error& error) {
             log().warn("turns could not be committed", {{"error", error.what()}});
             meters_->failed("commit_turns");
+            if (!may_pass(error) && turns.size() > 1) {
+                return commit_one_by_one(std::move(turns), std::move(commits));
+            }
             if (draining_ || !may_pass(error) || steady_clock::now() + pause > give_up) {
                 break;
             }
@@ -132,15 +135,35 @@ void Runtime::State::commit_turns(std::vector<PreparedTurn> turns) {
     }
 }
 
+// One of them is to blame; the others must not pay for it.
+void Runtime::State::commit_one_by_one(std::vector<PreparedTurn> turns,
+                                       std::vector<TurnCommit> commits) {
+    for (std::size_t i = 0; i < turns.size(); ++i) {
+        turns[i].commit = std::move(commits[i]);
+        std::vector<PreparedTurn> one;
+        one.push_back(std::move(turns[i]));
+        commit_turns(std::move(one));
+    }
+}
+
 // Nothing of it is in the store, and never will be; its instance ends instead. An end is small: one
 // that does not fit either is rejected.
 void Runtime::State::settle_too_large(PreparedTurn& turn, const TurnCommit& commit) {
     if (is_final(commit.status) && commit.activities.empty() && commit.starts.empty()) {
         return settle_lost(turn, commit, Committed::rejected);
     }
+    std::optional<PreparedTurn> end;
+    try {
+        end = runner_.too_large(turn);
+    } catch (const std::exception& error) {  // Who waits for it could not be read.
+        log().warn("a turn is too large", {{"instance", commit.instance}, {"error", error.what()}});
+    }
+    if (!end) {
+        return settle_lost(turn, commit, Committed::rejected);
+    }
     call_off(turn);
     post(std::move(turn.answers));
-    post(runner_.too_large(std::move(turn)));
+    post(std::move(*end));
 }
 
 // Who is here needs no waking through the database.

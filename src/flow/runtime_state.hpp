@@ -66,6 +66,7 @@ private:
     [[nodiscard]] Outbox take_outbox();
     void commit(Outbox outbox);
     void commit_turns(std::vector<PreparedTurn> turns);
+    void commit_one_by_one(std::vector<PreparedTurn> turns, std::vector<TurnCommit> commits);
     void expect_starts(PreparedTurn& turn);
     // Takes those out that are also a start and that `unwanted` names, and forgets them.
     template <class Unwanted>

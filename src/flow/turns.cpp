@@ -372,7 +372,7 @@ PreparedTurn TurnRunner::poison(Instance& instance, const TurnSight& sight) {
                             .retryable = false});
 }
 
-PreparedTurn TurnRunner::too_large(PreparedTurn turn) {
+PreparedTurn TurnRunner::too_large(PreparedTurn& turn) {
     logger_of(options_).error("a turn is too large", {{"instance", turn.instance->id}});
     turn.sight.version = turn.instance->execution->started().version;
     PreparedTurn failed =

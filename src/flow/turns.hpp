@@ -72,8 +72,8 @@ public:
                                                   std::vector<ActivityEnd>& unwanted);
 
     // What is committed instead of a turn that is more than the database takes at once: the
-    // workflow's failure.
-    [[nodiscard]] PreparedTurn too_large(PreparedTurn turn);
+    // workflow's failure. Takes over who waits for the start, if it was one.
+    [[nodiscard]] PreparedTurn too_large(PreparedTurn& turn);
 
 private:
     bool look(Instance& instance, TurnInput& input, TurnSight& sight);

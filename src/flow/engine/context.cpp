@@ -6,19 +6,31 @@
 
 #include <fmt/core.h>
 
+#include <holdfast/base/error.hpp>
 #include <holdfast/base/uuid.hpp>
 #include <holdfast/flow_engine/saga.hpp>
 #include <holdfast/flow_engine/stored.hpp>
 
 namespace holdfast::flow {
+namespace {
+
+// What is no JSON would make the whole history unreadable.
+Payload checked(Payload input) {
+    if (!is_json(input.json)) {
+        throw InvalidArgument("the input is no JSON");
+    }
+    return input;
+}
+
+}  // namespace
 
 Op<Payload> Context::activity(std::string name, Payload input) {
     return make<Payload>(
-        ActivityScheduled{std::move(name), std::move(input), std::nullopt, std::nullopt});
+        ActivityScheduled{std::move(name), checked(std::move(input)), std::nullopt, std::nullopt});
 }
 
 Op<Payload> Context::child(std::string name, Payload input) {
-    return make<Payload>(ChildScheduled{std::move(name), {}, std::move(input), {}});
+    return make<Payload>(ChildScheduled{std::move(name), {}, checked(std::move(input)), {}});
 }
 
 Op<void> Context::sleep(milliseconds duration) {
@@ -32,8 +44,8 @@ Op<void> Context::sleep_until(Moment moment) {
 }
 
 void Context::detach_by_name(std::string name, std::string id, Payload input, std::string version) {
-    core_.note(
-        WorkflowDetached{std::move(name), std::move(id), std::move(input), std::move(version)});
+    core_.note(WorkflowDetached{
+        std::move(name), std::move(id), checked(std::move(input)), std::move(version)});
 }
 
 std::string Context::uuid() {

@@ -1,5 +1,6 @@
 #include <holdfast/flow_engine/core.hpp>
 
+#include "json_text.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/assert.hpp>
@@ -12,6 +13,7 @@ constexpr std::size_t kv_keys_max = 100;
 constexpr std::size_t kv_value_bytes_max = 16'384;
 constexpr std::size_t kv_key_bytes_max = 256;
 constexpr std::size_t status_bytes_max = 262'144;
+constexpr std::size_t name_bytes_max = 256;
 
 // A good mixer with a period of 2^64: the n-th number depends on the seed and n alone.
 std::uint64_t mix(std::uint64_t x) noexcept {
@@ -35,6 +37,54 @@ std::uint64_t seed_of(std::string_view instance, ExecutionId execution) noexcept
                               .message = std::move(message),
                               .retryable = false});
 }
+
+[[noreturn]] void invalid(std::string message) {
+    throw Failure(FailureInfo{.kind = FailureKind::application,
+                              .type = "InvalidOperation",
+                              .message = std::move(message),
+                              .retryable = false});
+}
+
+// What the code calls things is stored as it is. A name that no database takes is the code's
+// failure, here and now; later it would be that of everybody whose turn is committed with this one.
+struct CheckNames {
+    template <class T>
+    void operator()(const T&) const {}
+    void operator()(const ActivityScheduled& a) const {
+        name(a.name, "the name of an activity");
+        text(a.session.value_or(""), "a session");
+        text(a.tag.value_or(""), "a tag");
+    }
+    void operator()(const ChildScheduled& c) const {
+        name(c.name, "the name of a workflow");
+        text(c.instance, "a child's id");
+        text(c.version, "a version");
+    }
+    void operator()(const WorkflowDetached& d) const {
+        name(d.name, "the name of a workflow");
+        name(d.instance, "the id of a workflow");
+        text(d.version, "a version");
+    }
+    void operator()(const MessageAwaited& m) const { text(m.channel, "a channel's name"); }
+    void operator()(const SignalAwaited& s) const { text(s.name, "a signal's name"); }
+    void operator()(const KvSet& k) const { text(k.key, "a key"); }
+    void operator()(const KvErased& k) const { text(k.key, "a key"); }
+    void operator()(const PatchRecorded& p) const { text(p.change, "a change's name"); }
+    void operator()(const AttributeSet& a) const { text(a.name, "an attribute's name"); }
+
+private:
+    static void text(std::string_view what, std::string_view role) {
+        if (!json::is_storable(what)) {
+            invalid(fmt::format("{} is UTF-8 without a zero", role));
+        }
+    }
+    static void name(std::string_view what, std::string_view role) {
+        if (what.empty() || what.size() > name_bytes_max) {
+            invalid(fmt::format("{} has 1 to {} bytes", role, name_bytes_max));
+        }
+        text(what, role);
+    }
+};
 
 }  // namespace
 
@@ -76,6 +126,7 @@ SlotPtr Core::ask(EventBody action) {
     if (read_only_) {
         throw Failure("InvalidOperation", "a query only looks; it cannot ask for anything");
     }
+    std::visit(CheckNames{}, action);
     auto slot = std::make_shared<Slot>();
     slot->action = std::move(action);
     asked(slot);

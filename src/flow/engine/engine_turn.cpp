@@ -77,6 +77,8 @@ struct PayloadBytes {
     }
 };
 
+constexpr std::size_t child_id_bytes_max = 256;
+
 // Roughly; the same for an event that is written and one that is replayed.
 std::int64_t stored_bytes(const EventBody& body) {
     constexpr std::size_t frame = 80;
@@ -419,6 +421,16 @@ void Execution::Engine::write_requests() {
         if (ChildScheduled* child = std::get_if<ChildScheduled>(&slot->action)) {
             if (child->instance.empty()) {
                 child->instance = fmt::format("{}::{}.{}", instance_, execution_, id);
+            }
+            if (child->instance.size() > child_id_bytes_max && !abort_) {
+                abort_ = FailureInfo{
+                    .kind = FailureKind::application,
+                    .type = "LimitExceeded",
+                    .message = fmt::format("the id of a child would have {} bytes, and {} is the "
+                                           "most; give it a shorter one by .id()",
+                                           child->instance.size(),
+                                           child_id_bytes_max),
+                    .retryable = false};
             }
             slot->instance = child->instance;
         }

@@ -220,6 +220,17 @@ void append_integer(std::string& out, std::uint64_t value) {
     append_digits(out, value);
 }
 
+bool is_storable(std::string_view text) noexcept {
+    while (!text.empty()) {
+        const std::size_t bytes = utf8_sequence(text);
+        if (bytes == 0 || text.front() == '\0') {
+            return false;
+        }
+        text.remove_prefix(bytes);
+    }
+    return true;
+}
+
 std::string valid_utf8(std::string_view text) {
     std::string valid;
     valid.reserve(text.size());

@@ -24,6 +24,8 @@ void append_string(std::string& out, std::string_view text);
 void append_integer(std::string& out, std::int64_t value);
 void append_integer(std::string& out, std::uint64_t value);
 
+// UTF-8 without a zero, which not every database takes.
+[[nodiscard]] bool is_storable(std::string_view text) noexcept;
 // `text` with every byte that is no UTF-8 replaced by U+FFFD.
 [[nodiscard]] std::string valid_utf8(std::string_view text);
 

@@ -61,6 +61,16 @@ Unit Codec<Unit>::decode(std::string_view json) {
     return {};
 }
 
+std::string Codec<Payload>::encode(const Payload& value) {
+    json::Scanner scanner(value.json, json::payload_depth_max);
+    if (!scanner.value() || !scanner.at_end()) {
+        throw InvalidArgument(fmt::format("a payload is no JSON (byte {}: {})",
+                                          scanner.at(),
+                                          scanner.fault() ? scanner.fault() : "more follows"));
+    }
+    return value.json;
+}
+
 std::string Codec<bool>::encode(bool value) {
     return value ? "true" : "false";
 }

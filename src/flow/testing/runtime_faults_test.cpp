@@ -214,6 +214,22 @@ TEST_P(RuntimeFaults, AStoreThatCannotBeReadIsReadLater) {
     EXPECT_EQ(client.wait("l", 60s).status, Status::completed);
 }
 
+// --- commits that are refused
+
+// Turns of several workflows share a commit. What is wrong with one of them is not the others'.
+TEST_P(RuntimeFaults, WhatIsWrongWithOneTurnDoesNotKeepOthersBack) {
+    Runtime runtime(store, registry, manual());
+    client.start<&lingers>("one", "done");
+    client.start<&lingers>("two", "done");
+    faults.before(Call::commit_turns, 1, [] {
+        throw Error(Code::internal, holdfast::Outcome::not_applied, "made to fail by a test");
+    });
+    runtime.run_until_idle();
+    EXPECT_EQ(faults.waiting(), 0) << "or nothing was tested";
+    EXPECT_EQ(client.info("one")->status, Status::completed);
+    EXPECT_EQ(client.info("two")->status, Status::completed);
+}
+
 // --- draining
 
 // An activity that does not listen is fenced off at the end of a drain, and given back. If that

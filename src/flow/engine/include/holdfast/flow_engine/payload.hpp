@@ -42,7 +42,8 @@ struct Codec<Unit> {
 };
 template <>
 struct Codec<Payload> {
-    static std::string encode(const Payload& value) { return value.json; }
+    // Throws InvalidArgument unless it is JSON.
+    static std::string encode(const Payload& value);
     static Payload decode(std::string_view json) { return Payload{std::string(json)}; }
 };
 template <>
