@@ -24,6 +24,18 @@ void require_bytes(std::string_view text, std::string_view what) {
         throw InvalidArgument(
             fmt::format("{} has {} bytes; give it 1 to {}", what, text.size(), id_bytes_max));
     }
+    const auto is_plain = [](char c) { return c > 0; };  // ASCII, and no zero.
+    if (std::ranges::all_of(text, is_plain)) {
+        return;
+    }
+    try {
+        (void)quote(text);
+    } catch (const InvalidArgument&) {
+        throw InvalidArgument(fmt::format("{} is not UTF-8; write it in that", what));
+    }
+    if (text.find('\0') != std::string_view::npos) {
+        throw InvalidArgument(fmt::format("{} has a zero in it; leave it out", what));
+    }
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ template <std::integral T>
 // The row of an instance that the caller believes to hold.
 [[nodiscard]] sql::Guard instance_guard(std::string_view instance, const Uuid& token);
 
-// Both throw InvalidArgument unless there are 1 to 256 bytes.
+// Both throw InvalidArgument unless there are 1 to 256 bytes of UTF-8 without a zero.
 void require_instance_id(std::string_view instance);
 void require_name(std::string_view name, std::string_view what);
 

@@ -292,6 +292,7 @@ class Refusals(FlowTest):
             (["signal", "x", "c", "yes"], ["JSON", "quotes"]),
             (["delete"], ["--older-than"]),
             (["delete", "x", "--older-than", "1h"], ["--older-than"]),
+            (["start", "w", "--id", b"a\xffb"], ["id", "UTF-8"]),
             (["show"], []),
             (["shwo"], ["did you mean show?"]),
         ):
