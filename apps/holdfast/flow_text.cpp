@@ -52,6 +52,10 @@ std::string describe_activity(const flow::ActivityScheduled& activity) {
     std::string text = joined(activity.name, activity.input.json);
     text += activity.session ? " session " + *activity.session : "";
     text += activity.tag ? " tag " + *activity.tag : "";
+    text += activity.start_within_ms
+                ? " to begin within " + elapsed(milliseconds{*activity.start_within_ms})
+                : "";
+    text += activity.ahead_ms ? " ahead by " + elapsed(milliseconds{*activity.ahead_ms}) : "";
     return text;
 }
 
