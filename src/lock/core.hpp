@@ -34,6 +34,7 @@ public:
     [[nodiscard]] const Capabilities& capabilities() const noexcept { return capabilities_; }
     [[nodiscard]] Forms& forms() noexcept { return *forms_; }
     [[nodiscard]] WaitingLine& line() noexcept { return line_; }
+    [[nodiscard]] Orphans& orphans() noexcept { return orphans_; }
 
     [[nodiscard]] std::string storage_key_of(std::string_view key) const;
     void check_ttl(std::chrono::milliseconds ttl) const;

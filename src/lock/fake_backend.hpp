@@ -101,6 +101,11 @@ struct ExtendCall {
     ExtendMode mode;
 };
 
+struct AbandonCall {
+    LockId lock_id;
+    std::chrono::milliseconds ttl;
+};
+
 // A call that only reads: what it was asked for, as text.
 struct FindCall {
     std::string what;
@@ -130,6 +135,7 @@ public:
     [[nodiscard]] std::vector<ReleaseCall> releases() const { return copy(releases_); }
     [[nodiscard]] std::vector<ExtendCall> extends() const { return copy(extends_); }
     [[nodiscard]] std::vector<FindCall> finds() const { return copy(finds_); }
+    [[nodiscard]] std::vector<AbandonCall> abandoned() const { return copy(abandoned_); }
     // False if there are not as many in time.
     [[nodiscard]] bool wait_for_extends(std::size_t count) const {
         std::unique_lock lock(mutex_);
@@ -205,6 +211,9 @@ public:
                                                  Deadline patience) override {
         return on_line_up ? on_line_up(lock_id, patience) : nullptr;
     }
+    void abandon(const LockId& lock_id, std::chrono::milliseconds ttl) noexcept override {
+        note(abandoned_, {.lock_id = lock_id, .ttl = ttl});
+    }
     [[nodiscard]] const Capabilities& capabilities() const noexcept override {
         return capabilities_;
     }
@@ -252,6 +261,7 @@ private:
     std::vector<ReleaseCall> releases_;
     std::vector<ExtendCall> extends_;
     std::vector<FindCall> finds_;
+    std::vector<AbandonCall> abandoned_;
 };
 
 // The LockError that `body` throws; anything else fails the test by passing through.

@@ -2,6 +2,7 @@
 #include "lock_fixture.hpp"
 
 #include <holdfast/base/metrics.hpp>
+#include <holdfast/lock/with_lock.hpp>
 #include <holdfast/testing/fault_proxy.hpp>
 
 namespace holdfast::lock::stories {
@@ -88,6 +89,26 @@ TEST_F(LockFaults, WhatIsLostTwiceIsGivenBackInTheBackground) {
     EXPECT_TRUE(error->indeterminate());
     EXPECT_TRUE(error->retryable());
     EXPECT_EQ(error->context().key, "k");
+    proxy.refuse(false);
+    wait_until_free("k");
+    EXPECT_TRUE(is_granted(observer.acquire("k", 10s))) << "long before its end";
+}
+
+// The same for who waits: all of its attempts use one id, which nobody knows when it gives up.
+TEST_F(LockFaults, WhatAWaiterMayHaveTakenIsGivenBackInTheBackground) {
+    HOLDFAST_CHECK("locks N6");
+    proxy.arm({.from = Side::client, .type = 'S'}, Fault::lose_answer);
+    std::optional<LockError> error;
+    {
+        std::jthread cutter([&] {
+            EXPECT_TRUE(proxy.wait_struck(Deadline::after(20s)));
+            proxy.refuse(true);
+        });
+        error = lock_error_of([&] { (void)acquire_waiting(locks, "k", 60s, {.timeout = 100ms}); });
+    }
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->lock_code(), LockCode::acquisition_timeout);
+    EXPECT_TRUE(observer.is_locked("k")) << "or nothing was tested";
     proxy.refuse(false);
     wait_until_free("k");
     EXPECT_TRUE(is_granted(observer.acquire("k", 10s))) << "long before its end";

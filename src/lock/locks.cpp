@@ -147,6 +147,13 @@ std::unique_ptr<Place> Locks::line_up(std::string_view key,
     return core_->line().line_up(core_->storage_key_of(key), lock_id, patience);
 }
 
+void Locks::abandon(const LockId& lock_id, std::chrono::milliseconds ttl) noexcept {
+    try {
+        core_->orphans().adopt(lock_id, ttl);
+    } catch (...) {  // NOLINT(bugprone-empty-catch): then the lease has to run out.
+    }
+}
+
 const Capabilities& Locks::capabilities() const noexcept {
     return core_->capabilities();
 }

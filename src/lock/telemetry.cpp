@@ -225,6 +225,10 @@ std::unique_ptr<Place> Observed::line_up(std::string_view key,
     return backend_.line_up(key, lock_id, patience);
 }
 
+void Observed::abandon(const LockId& lock_id, std::chrono::milliseconds ttl) noexcept {
+    backend_.abandon(lock_id, ttl);
+}
+
 const Capabilities& Observed::capabilities() const noexcept {
     return backend_.capabilities();
 }

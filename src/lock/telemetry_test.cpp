@@ -217,6 +217,9 @@ TEST_F(Telemetry, CapabilitiesAndPlacesPassThrough) {
     backend.on_line_up = [](const LockId&, Deadline) { return std::make_unique<Nowhere>(); };
     const auto place = hashed.line_up("invoice/7", some_id, soon());
     EXPECT_NE(dynamic_cast<Nowhere*>(place.get()), nullptr);
+    hashed.abandon(some_id, 7s);
+    ASSERT_EQ(backend.abandoned().size(), 1U);
+    EXPECT_EQ(backend.abandoned()[0].lock_id, some_id);
     EXPECT_TRUE(events.empty());
 }
 

@@ -175,7 +175,8 @@ Acquired Waiter::wait() {
 void Waiter::give_back() noexcept {
     try {
         backend_.release(id_);
-    } catch (...) {  // NOLINT(bugprone-empty-catch): then the lease has to run out.
+    } catch (...) {
+        backend_.abandon(id_, ttl_);
     }
 }
 

@@ -379,6 +379,21 @@ TEST_F(WithLockTest, AnUnknownOutcomeIsCleanedUp) {
     EXPECT_TRUE(failure_of(plain()));
     ASSERT_EQ(backend.releases().size(), 1U);
     EXPECT_EQ(backend.releases()[0].lock_id, *backend.acquires()[0].options.lock_id);
+    EXPECT_TRUE(backend.abandoned().empty());
+}
+
+// Nor can it be given back, because the database is still away: somebody must remember to.
+TEST_F(WithLockTest, WhatCannotBeCleanedUpNowIsLeftToTheBackend) {
+    backend.on_acquire = [](int, const AcquireCall&) -> Acquired {
+        throw LockError(LockCode::service_unavailable, "the connection broke", Outcome::unknown);
+    };
+    backend.on_release = [](int, const ReleaseCall&) -> Released {
+        throw LockError(LockCode::service_unavailable, "nobody answers");
+    };
+    EXPECT_TRUE(failure_of(plain()));
+    ASSERT_EQ(backend.abandoned().size(), 1U);
+    EXPECT_EQ(backend.abandoned()[0].lock_id, *backend.acquires()[0].options.lock_id);
+    EXPECT_EQ(backend.abandoned()[0].ttl, plain().ttl);
 }
 
 }  // namespace

@@ -167,6 +167,10 @@ public:
                                                          const LockId& lock_id,
                                                          Deadline patience) = 0;
 
+    // The id may hold a lock, nobody will ask for it again, and releasing it has failed: it is
+    // given back as soon as that is possible, if its lease has not ended by then. Does not wait.
+    virtual void abandon(const LockId& lock_id, std::chrono::milliseconds ttl) noexcept = 0;
+
     [[nodiscard]] virtual const Capabilities& capabilities() const noexcept = 0;
 };
 

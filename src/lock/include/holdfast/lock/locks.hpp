@@ -133,6 +133,7 @@ public:
     [[nodiscard]] std::unique_ptr<Place> line_up(std::string_view key,
                                                  const LockId& lock_id,
                                                  Deadline patience) override;
+    void abandon(const LockId& lock_id, std::chrono::milliseconds ttl) noexcept override;
     [[nodiscard]] const Capabilities& capabilities() const noexcept override;
 
     // All of the keys or none. Requires: 1 to 64 keys, no two the same after normalisation.

@@ -81,6 +81,7 @@ public:
     [[nodiscard]] std::unique_ptr<Place> line_up(std::string_view key,
                                                  const LockId& lock_id,
                                                  Deadline patience) override;
+    void abandon(const LockId& lock_id, std::chrono::milliseconds ttl) noexcept override;
     [[nodiscard]] const Capabilities& capabilities() const noexcept override;
 
 private:
