@@ -6,6 +6,7 @@
 
 #include <holdfast/base/manual_clock.hpp>
 #include <holdfast/lock/guard.hpp>
+#include <holdfast/lock/semaphore.hpp>
 #include <holdfast/lock/with_lock.hpp>
 
 namespace holdfast::lock::stories {
@@ -66,6 +67,26 @@ TEST_P(LockRace, ATakeoverKeepsTheLateExtensionOut) {
     takeover.let_go();
     EXPECT_FALSE(late.get().ok);
     EXPECT_EQ(locks.find_raw("k").value().lock_id, bob);
+}
+
+// The same for the places of a semaphore: one too many would hold a permit.
+TEST_P(LockRace, AnExtensionAcrossTheExpiryKeepsItsPermit) {
+    HOLDFAST_CHECK("locks N2");
+    Semaphore semaphore(locks, "k", 1);
+    const auto ann = std::get<Permit>(semaphore.acquire(10s));
+    OpenTransaction extension(db.open(1), [&](sql::Tx& tx) {
+        const sql::Rows rows = tx.query(
+            statements::prolong_permit.with(locks.tables()), ann.permit_id.reveal(), 1000, 60'000);
+        ASSERT_EQ(rows.size(), 1U) << "in time";
+    });
+    db.advance_clock(12s);
+    auto bob = std::async(std::launch::async, [&] {
+        return semaphore.acquire(10s, {.deadline = Deadline::after(60s)});
+    });
+    wait_until_blocked();
+    extension.let_go();
+    EXPECT_TRUE(std::holds_alternative<Busy>(bob.get()));
+    EXPECT_TRUE(semaphore.release(ann));
 }
 
 // A lease begins when the wait for the counter is over, not when the call was made.

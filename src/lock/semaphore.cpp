@@ -71,17 +71,24 @@ std::variant<Permit, Busy> Semaphore::acquire(std::chrono::milliseconds ttl,
                 const sql::Rows counted =
                     tx.query(statements::next_permit_fence.with(core.tables()), fence_key_, key_);
                 permit.fence = Fence{counted[0].get<std::uint64_t>(0)};
-                permit.slot = free_slot(tx.query(statements::permits_of.with(core.tables()), key_),
-                                        permits_,
-                                        core.hooks().tolerance);
-                const sql::Rows taken = tx.query(statements::take_permit.with(core.tables()),
-                                                 key_,
-                                                 permit.slot,
-                                                 permit.permit_id.reveal(),
-                                                 ttl.count(),
-                                                 static_cast<std::int64_t>(permit.fence),
-                                                 permits_,
-                                                 core.options().owner);
+                // Who extends a lease does not queue, and may be faster than we: look again then.
+                // Nobody can take a place meanwhile, so there are fewer each time.
+                sql::Rows taken;
+                while (taken.empty()) {
+                    permit.slot =
+                        free_slot(tx.query(statements::permits_of.with(core.tables()), key_),
+                                  permits_,
+                                  core.hooks().tolerance);
+                    taken = tx.query(statements::take_permit.with(core.tables()),
+                                     key_,
+                                     permit.slot,
+                                     permit.permit_id.reveal(),
+                                     ttl.count(),
+                                     static_cast<std::int64_t>(permit.fence),
+                                     permits_,
+                                     core.options().owner,
+                                     core.hooks().tolerance.count());
+                }
                 permit.expires_at = server_time(taken[0].get<std::int64_t>(0));
             });
             return true;

@@ -284,15 +284,17 @@ INSERT INTO {table.fences} AS c (fence_key, fence, key_debug) VALUES ($1, 1, $2)
 ON CONFLICT (fence_key) DO UPDATE SET fence = c.fence + 1
 RETURNING fence
 )"};
-// $1 key, $2 slot, $3 permit id, $4 ttl, $5 fence, $6 permits, $7 owner.
+// $1 key, $2 slot, $3 permit id, $4 ttl, $5 fence, $6 permits, $7 owner, $8 tolerance. No row if
+// the slot's holder has extended its lease since we saw that it was over.
 inline constexpr Statement take_permit{"lock.take_permit", R"(
-INSERT INTO {table.permits}
+INSERT INTO {table.permits} AS p
     (key, slot, permit_id, expires_at_ms, acquired_at_ms, fence, permits, owner)
 VALUES ($1, $2, $3, {now_us} / 1000 + $4, {now_us} / 1000, $5, $6, $7)
 ON CONFLICT (key, slot) DO UPDATE
 SET permit_id = excluded.permit_id, expires_at_ms = excluded.expires_at_ms,
     acquired_at_ms = excluded.acquired_at_ms, fence = excluded.fence,
     permits = excluded.permits, owner = excluded.owner
+WHERE p.expires_at_ms <= excluded.acquired_at_ms - $8
 RETURNING expires_at_ms
 )"};
 inline constexpr Statement prolong_permit{"lock.prolong_permit", R"(
