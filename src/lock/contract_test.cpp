@@ -115,6 +115,22 @@ TEST_P(LockContract, TheSameIdAgainTakesOverFromItself) {
     EXPECT_TRUE(locks.release(ann.lock_id).ok);
 }
 
+// An id belongs to one lock. It is a mistake that no waiting cures, whatever a database calls it.
+TEST_P(LockContract, AnIdThatHoldsAnotherKeyIsRefused) {
+    const Grant ann = take("k");
+    const auto error =
+        lock_error_of([&] { (void)locks.acquire("j", 10s, {.lock_id = ann.lock_id}); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->lock_code(), LockCode::internal) << error->what();
+    EXPECT_FALSE(error->retryable());
+    EXPECT_FALSE(error->indeterminate());
+    EXPECT_NE(std::string_view(error->what()).find("holds another key"), std::string_view::npos)
+        << error->what();
+    EXPECT_FALSE(locks.is_locked("j"));
+    EXPECT_EQ(value_of(take("j").fence), 1U) << "what was refused has burned nothing";
+    EXPECT_TRUE(locks.release(ann.lock_id).ok);
+}
+
 // ---- Expiry
 // --------------------------------------------------------------------------------------
 

@@ -108,6 +108,9 @@ std::string message_of(Meaning meaning, const Error& error, std::string_view sta
         return "the lock tables are not there or have other names; run `holdfast schema apply "
                "--part lock`";
     }
+    if (meaning.code == LockCode::internal && state == "23505") {
+        return "this lock id holds another key already; every lock needs an id of its own";
+    }
     if (meaning.code == LockCode::aborted) {
         return "the operation was aborted by its stop token";
     }

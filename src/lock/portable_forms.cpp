@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <exception>
+
 #include "forms.hpp"
 #include "statements.hpp"
 
@@ -30,7 +33,8 @@ public:
     std::vector<Claimed> claim_all(const sql::TxOptions& options,
                                    std::span<const Claim> claims) override {
         sql::TxOptions writing = options;
-        writing.duplicate_is_conflict = true;  // Two who insert the first row of a key.
+        // Two who insert the first row of a key. Where writers wait for each other, none does.
+        writing.duplicate_is_conflict = !db_.dialect().locks_block;
         try {
             return db_.transact("LockAcquire", writing, [&](sql::Tx& tx) {
                 std::vector<Claimed> all;
@@ -44,6 +48,11 @@ public:
         } catch (const sql::DatabaseError& error) {
             if (error.state().text() == "23514") {
                 throw_overflow();
+            }
+            throw;
+        } catch (const sql::Exhausted& exhausted) {
+            if (hold_other_keys(options, claims)) {
+                std::rethrow_exception(exhausted.cause());
             }
             throw;
         }
@@ -101,6 +110,19 @@ public:
     }
 
 private:
+    // An id that holds another key looks like a conflict that does not end.
+    bool hold_other_keys(const sql::TxOptions& options, std::span<const Claim> claims) {
+        sql::TxOptions reading = options;
+        reading.read_only = true;
+        return std::ranges::any_of(claims, [&](const Claim& claim) {
+            const sql::Rows rows =
+                db_.run(
+                       "LockLook", reading, statements::by_id.with(tables_), claim.lock_id.reveal())
+                    .rows;
+            return !rows.empty() && rows[0].get<std::string>(0) != claim.key;
+        });
+    }
+
     // Where a transaction that writes makes others wait, a refusal must not cost one.
     std::optional<Claimed> look_first(const sql::TxOptions& options, const Claim& claim) {
         if (!db_.dialect().locks_block) {
