@@ -129,7 +129,8 @@ void give_back(const Context& context, lock::Handle& lock) {
     }
     bool ok = true;
     try {
-        ok = lock.release().ok;
+        (void)lock.release();
+        ok = !lock.gone_at_release();
     } catch (const lock::LockError& error) {
         ok = lock.remaining().count() > 0;
         fmt::print(

@@ -128,7 +128,7 @@ bool Election::serve(Handle& lock, const Lead& lead, const std::stop_token& over
 
     lock.dispose();
     std::optional<LostReason> lost = lock.lost_reason();
-    if (const std::optional<Released> released = lock.released(); released && !released->ok) {
+    if (lock.gone_at_release()) {
         lost = lost.value_or(LostReason::refused);
     }
     if (lost && options_.on_lost) {

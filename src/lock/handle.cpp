@@ -116,6 +116,11 @@ std::optional<Released> Handle::released() const {
     return ok() ? state_->released() : std::nullopt;
 }
 
+bool Handle::gone_at_release() const {
+    const std::optional<Released> answer = released();
+    return answer && !answer->ok && !(answer->indeterminate && remaining().count() > 0);
+}
+
 Handle acquire_handle(Backend& backend,
                       std::string_view key,
                       std::chrono::milliseconds ttl,

@@ -306,8 +306,7 @@ LockScope::~LockScope() {
 bool LockScope::end() noexcept {
     if (!std::exchange(ended_, true)) {
         handle_.dispose();
-        const std::optional<Released> answer = handle_.released();
-        if (answer && !answer->ok) {
+        if (handle_.gone_at_release()) {
             handle_.state_->lose(LostReason::refused);
         }
     }

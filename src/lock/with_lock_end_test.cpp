@@ -158,6 +158,24 @@ TEST_F(WithLockEnd, ALockThatIsGoneAtTheEndIsReportedAsLost) {
                  std::out_of_range);
 }
 
+// The answer was lost, and the second try found nothing: the first has done it.
+TEST_F(WithLockEnd, AReleaseWhoseAnswerWasLostIsNoLossUnlessTheLeaseWasOver) {
+    backend.on_release = [](int, const ReleaseCall&) {
+        return Released{.why = Missing::not_found, .indeterminate = true};
+    };
+    WithLock told = reporting();
+    told.throw_if_lost = true;
+    std::vector<LostReason> losses;
+    told.on_lost = [&](LostReason reason) { losses.push_back(reason); };
+    with_lock(backend, told, [](Handle&) {});
+    EXPECT_TRUE(losses.empty());
+
+    const auto late =
+        lock_error_of([&] { with_lock(backend, told, [&](Handle&) { clock.advance(told.ttl); }); });
+    ASSERT_TRUE(late) << "somebody else may have had it";
+    EXPECT_THAT(losses, ElementsAre(LostReason::refused));
+}
+
 TEST_F(WithLockEnd, AFunctionMayReleaseByItself) {
     WithLock told = options();
     told.throw_if_lost = true;

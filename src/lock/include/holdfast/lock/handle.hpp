@@ -103,6 +103,10 @@ public:
     void dispose() noexcept;
     // What the backend said to the release; empty before it, and if it could not be asked.
     [[nodiscard]] std::optional<Released> released() const;
+    // Whether the release found that the lock had been lost before. If its answer was lost, and it
+    // found nothing when it was sent again, it has most likely done its work at first: that is no
+    // loss, unless the lease was over.
+    [[nodiscard]] bool gone_at_release() const;
 
     class State;  // Shared with a keeper.
 
