@@ -23,8 +23,8 @@ std::vector<Listed> Locks::list(const ListFilter& filter, const CallOptions& opt
                                        "LockList",
                                        options,
                                        statements::list,
-                                       filter.after,
-                                       filter.prefix,
+                                       normalised_text("after", filter.after),
+                                       normalised_text("prefix", filter.prefix),
                                        static_cast<std::int64_t>(filter.limit),
                                        filter.dead,
                                        core_->hooks().tolerance.count());

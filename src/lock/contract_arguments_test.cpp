@@ -143,6 +143,27 @@ TEST_P(LockArguments, AKeyHasOneTo512BytesOfText) {
     EXPECT_TRUE(locks.release(grant.lock_id).ok);
 }
 
+// What is no text would come back from a file, and break whoever prints it.
+TEST_P(LockArguments, NotesOwnersAndPrefixesAreText) {
+    const auto statements = db->driver_stats().statements;
+    for (const std::string& bad : {std::string("a\0b", 3), std::string("caf\xC3")}) {
+        expect_invalid(lock_error_of([&] { (void)locks.acquire("k", 1s, {.meta = bad}); }),
+                       "meta must");
+        expect_invalid(lock_error_of([&] { Locks(db, {.owner = bad}); }), "owner must");
+        expect_invalid(lock_error_of([&] { (void)locks.list({.prefix = bad}); }), "prefix must");
+        expect_invalid(lock_error_of([&] { (void)locks.list({.after = bad}); }), "after must");
+    }
+    EXPECT_EQ(db->driver_stats().statements, statements) << "the database was asked";
+
+    (void)std::get<Grant>(locks.acquire("cafe\xCC\x81/1", 10s, {.meta = "cafe\xCC\x81"}));
+    for (const std::string prefix : {"caf\xC3\xA9/", "cafe\xCC\x81/"}) {
+        const auto found = locks.list({.prefix = prefix});
+        ASSERT_EQ(found.size(), 1U) << "however it is spelt";
+        EXPECT_EQ(found[0].meta, "cafe\xCC\x81") << "a note is kept as it is";
+        EXPECT_TRUE(locks.list({.after = prefix + "1"}).empty());
+    }
+}
+
 // An id is a type of its own: what has not its form never gets as far as a call.
 TEST_P(LockArguments, ALockIdHasItsForm) {
     HOLDFAST_CHECK("locks C12");

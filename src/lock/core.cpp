@@ -28,6 +28,7 @@ LocksOptions completed(LocksOptions options) {
     if (options.owner.empty()) {
         options.owner = host_and_process();
     }
+    (void)normalised_text("owner", options.owner);
     if (options.call_timeout <= std::chrono::milliseconds{0}) {
         throw LockError(LockCode::invalid_argument, "call_timeout must be positive");
     }
@@ -137,6 +138,7 @@ Claim Locks::Core::claim_of(std::string_view key,
         throw LockError(LockCode::invalid_argument,
                         fmt::format("meta exceeds maximum length of {} bytes", meta_bytes_max));
     }
+    (void)normalised_text("meta", options.meta);
     const std::size_t limit = storage_key_bytes_max(db_.dialect().product);
     claim.key = storage_key("", claim.user_key, limit, 0);
     claim.fence_key = fence_key("", claim.key, limit, 0);

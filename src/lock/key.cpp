@@ -28,25 +28,8 @@ const utf8proc_uint8_t* as_utf8(std::string_view text) {
     return reinterpret_cast<const utf8proc_uint8_t*>(text.data());
 }
 
-// Refuses what is no UTF-8, and U+0000, which no SQL text can hold.
 std::string to_nfc(std::string_view text) {
-    if (std::ranges::all_of(text, [](char c) { return c > '\0'; })) {
-        return std::string(text);  // ASCII is normal already.
-    }
-    if (text.find('\0') != std::string_view::npos) {
-        refuse("Key must not contain U+0000");
-    }
-    utf8proc_uint8_t* raw = nullptr;
-    const utf8proc_ssize_t length =
-        utf8proc_map(as_utf8(text),
-                     static_cast<utf8proc_ssize_t>(text.size()),
-                     &raw,
-                     static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
-    const std::unique_ptr<utf8proc_uint8_t, void (*)(void*)> owner(raw, std::free);
-    if (length < 0) {
-        refuse("Key must be well-formed UTF-8");
-    }
-    return {reinterpret_cast<const char*>(raw), static_cast<std::size_t>(length)};
+    return normalised_text("Key", text);
 }
 
 std::string short_hash(std::string_view text) {
@@ -63,6 +46,27 @@ std::string short_hash(std::string_view text) {
 }
 
 }  // namespace
+
+std::string normalised_text(std::string_view what, std::string_view text) {
+    // Whether plain char has a sign or not.
+    if (std::ranges::all_of(text, [](unsigned char c) { return c > 0 && c < 0x80; })) {
+        return std::string(text);  // ASCII is normal already.
+    }
+    if (text.find('\0') != std::string_view::npos) {
+        refuse(fmt::format("{} must not contain U+0000", what));
+    }
+    utf8proc_uint8_t* raw = nullptr;
+    const utf8proc_ssize_t length =
+        utf8proc_map(as_utf8(text),
+                     static_cast<utf8proc_ssize_t>(text.size()),
+                     &raw,
+                     static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+    const std::unique_ptr<utf8proc_uint8_t, void (*)(void*)> owner(raw, std::free);
+    if (length < 0) {
+        refuse(fmt::format("{} must be well-formed UTF-8", what));
+    }
+    return {reinterpret_cast<const char*>(raw), static_cast<std::size_t>(length)};
+}
 
 std::string normalised_key(std::string_view key) {
     if (key.empty()) {

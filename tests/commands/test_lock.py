@@ -209,6 +209,10 @@ class OnEveryDatabase:
             ["acquire", "a", "--wait", "--no-wait"],
             ["acquire", "a", "--wait", "--timeout", "1s"],
             ["acquire", "a", "--meta", "x" * 5000],
+            ["acquire", "a", "--meta", "\udcff"],  # A byte that is no text.
+            ["acquire", "\udcff"],
+            ["list", "--prefix", "\udcff"],
+            ["list", "--after", "\udcff"],
             ["status", "x" * 513],
             ["release"],
             ["release", "--id-stdin", "--id-file", "id"],

@@ -47,7 +47,7 @@ struct AcquireOptions {
     // Empty: a fresh one. The same id again is a repeat: it succeeds if that id holds the lock, or
     // the lock is free, and its fence is new.
     std::optional<LockId> lock_id{};
-    std::string meta{};  // For people who look at the lock; at most 4 KiB.
+    std::string meta{};  // For people who look at the lock; at most 4 KiB of UTF-8.
     int attempt = 1;     // Which one this is for a waiter; for telemetry.
 };
 

@@ -11,6 +11,10 @@ namespace holdfast::lock {
 
 inline constexpr std::size_t key_bytes_max = 512;
 
+// In Unicode NFC, as keys are stored and compared. Throws invalid_argument, with `what` as the name
+// of the text, if it is no well-formed UTF-8 or contains U+0000, which no SQL text can hold.
+[[nodiscard]] std::string normalised_text(std::string_view what, std::string_view text);
+
 // The key as it is stored and compared: Unicode NFC, otherwise unchanged. Throws invalid_argument
 // if it is empty, no well-formed UTF-8, contains U+0000, or has more than 512 bytes then.
 [[nodiscard]] std::string normalised_key(std::string_view key);
