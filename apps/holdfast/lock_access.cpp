@@ -25,6 +25,7 @@ sql::Database& with_tables(sql::Database& db, const Context& context, Tables tab
 lock::LocksOptions options_of(const Context& context) {
     lock::LocksOptions options;
     options.names = lock_names(context.config);
+    options.accept_lost_commits = context.config.boolean("lock.accept_lost_commits");
     options.logger = &context.logger;
     options.metrics = &context.metrics;
     return options;

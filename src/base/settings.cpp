@@ -80,6 +80,11 @@ Settings lock_settings() {
          .fallback = "holdfast_fences",
          .description = "the table of fence counters",
          .environment = "HOLDFAST_LOCK_FENCES_TABLE"},
+        {.key = "lock.accept_lost_commits",
+         .kind = BoolKind{},
+         .fallback = "false",
+         .description = "take locks on a database that may forget commits, and with them fences",
+         .environment = "HOLDFAST_LOCK_ACCEPT_LOST_COMMITS"},
     };
 }
 

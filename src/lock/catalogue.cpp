@@ -9,7 +9,7 @@ namespace {
 
 using namespace statements;
 
-constexpr std::array<const sql::Statement*, 32> portable{
+constexpr std::array<const sql::Statement*, 33> portable{
     &live_rival,
     &count_up,
     &take,
@@ -42,6 +42,7 @@ constexpr std::array<const sql::Statement*, 32> portable{
     &take_permit,
     &prolong_permit,
     &free_permit,
+    &synchronous,
 };
 constexpr std::array<const sql::Statement*, 6> postgres_only{
     &take_at_once,

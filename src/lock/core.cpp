@@ -90,7 +90,7 @@ Locks::Core::Core(sql::Database& db, LocksOptions options, const Hooks& hooks)
         return forms_->check_durability(tx, options_.accept_lost_commits);
     });
     if (!warning.empty()) {
-        logger_.warn("locks on a server that may forget", {{"reason", warning}});
+        logger_.warn("locks on a database that may forget", {{"reason", warning}});
     }
     if (Metrics* metrics = options_.metrics) {
         const auto counter = [&](std::string_view result) {

@@ -14,10 +14,24 @@ public:
     PortableForms(sql::Database& db, const sql::TableNames& tables, FormSettings settings)
         : db_(db), tables_(tables), settings_(settings) {}
 
-    // SQLite is always opened to flush, and DSQL has no other way.
-    std::string check_durability(const sql::TxOptions& /*options*/,
-                                 bool /*accept_lost_commits*/) override {
-        return {};
+    std::string check_durability(const sql::TxOptions& options, bool accept_lost_commits) override {
+        if (db_.dialect().product != sql::Product::sqlite) {
+            return {};  // DSQL has no other way.
+        }
+        constexpr int full = 2;
+        sql::TxOptions reading = options;
+        reading.read_only = true;
+        const sql::Rows rows = db_.run("LockCheck", reading, statements::synchronous).rows;
+        if (rows[0].get<int>(0) >= full) {
+            return {};
+        }
+        if (!accept_lost_commits) {
+            throw LockError(LockCode::invalid_argument,
+                            "the file is opened with synchronous=normal or off: after a power cut "
+                            "it can give one fence to two holders; leave that out of its URL, or "
+                            "accept that by accept_lost_commits");
+        }
+        return "the file may forget commits in a power cut: fences are not safe there";
     }
 
     void begin(sql::Tx& /*tx*/) override {}

@@ -12,15 +12,23 @@ public:
         : db_(db), tables_(tables), settings_(settings) {}
 
     std::string check_durability(const sql::TxOptions& options, bool accept_lost_commits) override {
-        const sql::Rows rows = db_.run("LockCheck", options, statements::durability).rows;
-        const auto [commits, fsync] = rows[0].as<std::string, std::string>();
+        const sql::Rows rows =
+            db_.run("LockCheck", options, statements::durability, tables_.fill("table.fences"))
+                .rows;
+        const auto [commits, fsync, kept] = rows[0].as<std::string, std::string, bool>();
+        if (!kept && !accept_lost_commits) {
+            throw LockError(LockCode::invalid_argument,
+                            "the table of fences is UNLOGGED or no table of this server: after a "
+                            "crash it can give one fence to two holders; ALTER TABLE ... SET "
+                            "LOGGED, or accept that by accept_lost_commits");
+        }
         if (commits == "off" && !accept_lost_commits) {
             throw LockError(LockCode::invalid_argument,
                             "the server runs with synchronous_commit = off: after a crash it can "
                             "give one fence to two holders; set it to on (or local), or accept "
                             "that by accept_lost_commits");
         }
-        return commits == "off" || fsync == "off"
+        return commits == "off" || fsync == "off" || !kept
                    ? "the server may forget commits in a crash: fences are not safe there"
                    : "";
     }

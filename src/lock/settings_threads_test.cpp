@@ -70,6 +70,23 @@ TEST_F(LockServer, ThatForgetsCommitsIsRefusedUnlessThatIsAccepted) {
     EXPECT_EQ(log.count("forget"), 1U);
 }
 
+// The commits stay, and the table does not: a crash empties it.
+TEST_F(LockServer, WithCountersThatACrashEmptiesIsRefusedUnlessThatIsAccepted) {
+    HOLDFAST_CHECK("locks N8");
+    db.outside.execute("ALTER TABLE holdfast_fences SET UNLOGGED");
+    const auto error = lock_error_of([&] { Locks{db}; });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->lock_code(), LockCode::invalid_argument);
+    EXPECT_NE(std::string_view(error->what()).find("SET LOGGED"), std::string_view::npos);
+
+    CapturingLogger log;
+    Locks accepted(db, {.accept_lost_commits = true, .logger = &log});
+    EXPECT_TRUE(is_granted(accepted.acquire("k", 10s)));
+    EXPECT_EQ(log.count("forget"), 1U);
+    db.outside.execute("ALTER TABLE holdfast_fences SET LOGGED");
+    EXPECT_TRUE(is_granted(Locks{db}.acquire("j", 10s)));
+}
+
 // A standby, or a server that is set so: another may take over.
 TEST_F(LockServer, ThatTakesNoWritesIsUnavailable) {
     set("default_transaction_read_only", "on");
@@ -82,6 +99,25 @@ TEST_F(LockServer, ThatTakesNoWritesIsUnavailable) {
     EXPECT_TRUE(error->retryable());
     EXPECT_FALSE(error->indeterminate());
     EXPECT_FALSE(locks.is_locked("k")) << "looking is allowed";
+}
+
+// A file forgets what it was told not to wait for.
+TEST(LockFile, ThatForgetsCommitsIsRefusedUnlessThatIsAccepted) {
+    HOLDFAST_CHECK("locks N8");
+    LockDatabase db{Setting{test::Backend::sqlite}};
+    for (const std::string how : {"normal", "off"}) {
+        sql::Database forgetful("sqlite:" + db.outside.name() + "?synchronous=" + how,
+                                db.outside.options());
+        const auto error = lock_error_of([&] { Locks{forgetful}; });
+        ASSERT_TRUE(error);
+        EXPECT_EQ(error->lock_code(), LockCode::invalid_argument);
+        EXPECT_NE(std::string_view(error->what()).find("synchronous"), std::string_view::npos);
+
+        CapturingLogger log;
+        Locks accepted(forgetful, {.accept_lost_commits = true, .logger = &log});
+        EXPECT_TRUE(is_granted(accepted.acquire(how, 10s)));
+        EXPECT_EQ(log.count("forget"), 1U);
+    }
 }
 
 // With a file that is a matter of rights, which no waiting cures.

@@ -103,8 +103,16 @@ WHERE key IN (SELECT key FROM {table.locks} WHERE expires_at_ms < {now_us} / 100
   AND expires_at_ms < {now_us} / 1000 - $1
 )"};
 
+// $1 the table of counters, quoted. The last column: whether a crash leaves the table as it was.
 inline constexpr Statement durability{"lock.durability", R"(
-SELECT current_setting('synchronous_commit'), current_setting('fsync')
+SELECT current_setting('synchronous_commit'), current_setting('fsync'),
+       coalesce((SELECT c.relpersistence = 'p' AND c.relkind IN ('r', 'p')
+                 FROM pg_class c WHERE c.oid = to_regclass($1)), true)
+)"};
+
+// SQLite's: 2 is FULL.
+inline constexpr Statement synchronous{"lock.synchronous", R"(
+SELECT synchronous FROM pragma_synchronous
 )"};
 
 // $1 milliseconds, as text: for this transaction alone.

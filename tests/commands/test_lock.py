@@ -336,6 +336,21 @@ class WithoutTables(LockTest):
             self.assert_fails(self.lock(*verb), REFUSED, "holdfast schema apply", "lock")
 
 
+class OnAServerThatForgets(LockTest):
+    """A crash could give one fence to two holders; whoever accepts that says so."""
+
+    def test_it_is_refused_unless_that_is_asked_for_by_name(self):
+        self.url = self.postgres()
+        self.apply_schema()
+        name = re.search(r"/(\w+)\?", self.url)[1]
+        self.psql_at(self.url, f"ALTER DATABASE {name} SET synchronous_commit = off")
+        self.assert_fails(
+            self.lock("acquire", "a"), USAGE, "synchronous_commit", "accept_lost_commits"
+        )
+        accepted = {"HOLDFAST_LOCK_ACCEPT_LOST_COMMITS": "true"}
+        self.assertEqual(self.ok("acquire", "a", env=accepted)["fence"], "000000000000001")
+
+
 class Outages(LockTest):
     def test_a_database_out_of_reach_has_a_code_of_its_own(self):
         (self.folder / "id").write_text("AAECAwQFBgcICQoLDA0ODw\n")

@@ -194,6 +194,8 @@ void Connection::configure(const Settings& settings, Role role) {
     }
     if (role == Role::reader || settings.read_only) {
         pragma(reader_settings);
+        // Nothing is committed here, but whoever asks is told what a commit waits for.
+        pragma(synchronous_pragma(settings.synchronous));
         return;
     }
     if (!settings.memory) {
