@@ -45,8 +45,7 @@ std::vector<Listed> Locks::list(const ListFilter& filter, const CallOptions& opt
 
 bool Locks::force_release(std::string_view key, Fence expected, const CallOptions& options) {
     const std::string storage = core_->storage_key_of(key);
-    const std::string counter =
-        fence_key("", storage, storage_key_bytes_max(core_->db().dialect().product), 0);
+    const std::string counter = fence_key("", storage, core_->storage_key_bytes(), 0);
     try {
         core_->call({.key = std::string(key)}, options, [&](const sql::TxOptions& tx_options) {
             core_->transact("LockForceRelease", tx_options, [&](sql::Tx& tx) {

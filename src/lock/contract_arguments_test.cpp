@@ -113,6 +113,35 @@ TEST_P(LockWaits, ATokenThatFiresDuringAnAcquisitionEndsIt) {
     EXPECT_TRUE(is_granted(locks.acquire("k", 10s))) << "nothing was left behind";
 }
 
+// At whatever moment: there is a grant, or there was a refusal and then nothing is left behind.
+TEST_P(LockArguments, ATokenThatFiresAtAnyMomentLeavesAGrantOrNothing) {
+    HOLDFAST_CHECK("locks C7");
+    int granted = 0;
+    for (int i = 0; i < 40; ++i) {
+        std::stop_source source;
+        const std::jthread stopper([&] {
+            for (int yields = 0; yields < i * 20; ++yields) {
+                std::this_thread::yield();
+            }
+            source.request_stop();
+        });
+        try {
+            const Acquired answer = locks.acquire("k", 60s, {.stop = source.get_token()});
+            ++granted;
+            EXPECT_TRUE(locks.release(std::get<Grant>(answer).lock_id).ok);
+        } catch (const LockError& error) {
+            EXPECT_EQ(error.lock_code(), LockCode::aborted) << error.what();
+            // What may have been taken all the same is given back in the background.
+            const Deadline deadline = Deadline::after(20s);
+            while (error.indeterminate() && locks.is_locked("k") && !deadline.passed()) {
+            }
+            EXPECT_FALSE(locks.is_locked("k"));
+        }
+    }
+    EXPECT_TRUE(is_granted(locks.acquire("k", 10s)));
+    RecordProperty("granted", std::to_string(granted));
+}
+
 TEST_P(LockArguments, AKeyHasOneTo512BytesOfText) {
     HOLDFAST_CHECK("locks C9");
     HOLDFAST_CHECK("locks C10");

@@ -248,6 +248,31 @@ TEST_P(LockContract, TenRapidCycles) {
     }
 }
 
+// No key of 512 bytes is too long for a database that we know; here one of 30 is.
+TEST_P(LockContract, AKeyWhoseStorageKeyIsHashedIsALockLikeAnyOther) {
+    HOLDFAST_CHECK("locks U-P 33");
+    HOLDFAST_CHECK("locks U-P 34");
+    HOLDFAST_CHECK("locks U-P 35");
+    Locks narrow(db, {}, {.storage_key_bytes = 30});
+    for (const std::string& key :
+         {std::string(500, 'x'), std::string(500, 'y'), std::string("z")}) {
+        const auto grant = std::get<Grant>(narrow.acquire(key, 10s));
+        EXPECT_EQ(value_of(grant.fence), 1U) << "a counter of its own";
+        EXPECT_TRUE(is_busy(narrow.acquire(key, 10s)));
+        EXPECT_TRUE(narrow.is_locked(key));
+        EXPECT_TRUE(narrow.extend(grant.lock_id, 10s).ok);
+        const auto found = narrow.find_raw_by_id(grant.lock_id);
+        ASSERT_TRUE(found);
+        EXPECT_EQ(found->key, key) << "what its owner calls it";
+        EXPECT_TRUE(narrow.release(grant.lock_id).ok);
+        EXPECT_FALSE(narrow.is_locked(key));
+        EXPECT_EQ(value_of(std::get<Grant>(narrow.acquire(key, 10s)).fence), 2U);
+    }
+    EXPECT_EQ(db.number("SELECT count(*) FROM holdfast_locks WHERE length(key) = 22"), 2);
+    EXPECT_EQ(db.number("SELECT count(*) FROM holdfast_fences WHERE length(fence_key) <= 30"), 3);
+    EXPECT_EQ(narrow.list().size(), 3U);
+}
+
 // ---- What can be seen
 // ----------------------------------------------------------------------------
 

@@ -108,8 +108,12 @@ Locks::Core::Core(sql::Database& db, LocksOptions options, const Hooks& hooks)
     }
 }
 
+std::size_t Locks::Core::storage_key_bytes() const {
+    return hooks_.storage_key_bytes.value_or(storage_key_bytes_max(db_.dialect().product));
+}
+
 std::string Locks::Core::storage_key_of(std::string_view key) const {
-    return storage_key("", normalised_key(key), storage_key_bytes_max(db_.dialect().product), 0);
+    return storage_key("", normalised_key(key), storage_key_bytes(), 0);
 }
 
 void Locks::Core::check_ttl(std::chrono::milliseconds ttl) const {
@@ -139,7 +143,7 @@ Claim Locks::Core::claim_of(std::string_view key,
                         fmt::format("meta exceeds maximum length of {} bytes", meta_bytes_max));
     }
     (void)normalised_text("meta", options.meta);
-    const std::size_t limit = storage_key_bytes_max(db_.dialect().product);
+    const std::size_t limit = storage_key_bytes();
     claim.key = storage_key("", claim.user_key, limit, 0);
     claim.fence_key = fence_key("", claim.key, limit, 0);
     return claim;

@@ -36,6 +36,7 @@ public:
     [[nodiscard]] WaitingLine& line() noexcept { return line_; }
     [[nodiscard]] Orphans& orphans() noexcept { return orphans_; }
 
+    [[nodiscard]] std::size_t storage_key_bytes() const;
     [[nodiscard]] std::string storage_key_of(std::string_view key) const;
     void check_ttl(std::chrono::milliseconds ttl) const;
     [[nodiscard]] Claim claim_of(std::string_view key,

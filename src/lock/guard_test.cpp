@@ -35,6 +35,16 @@ protected:
             return false;
         }
     }
+    // False if somebody stands in the way.
+    static bool takes_over(Locks& locks) {
+        try {
+            return std::holds_alternative<Grant>(
+                locks.acquire("account", 10s, {.deadline = Deadline::after(300ms)}));
+        } catch (const LockError& error) {
+            EXPECT_TRUE(error.retryable()) << error.what();
+            return false;
+        }
+    }
     std::string paid_by() { return db.look("SELECT paid_by FROM account")[0][0].value(); }
 
     test::Database db{GetParam(), schema_part()};
@@ -52,6 +62,55 @@ TEST_P(GuardStory, ATransactionCommitsOnlyWhileItsLockIsHeld) {
     EXPECT_TRUE(pay_under(locks, bob, "bob"));
     EXPECT_FALSE(pay_under(locks, ann, "ann too late"));
     EXPECT_EQ(paid_by(), "bob");
+}
+
+// Bob comes when Ann's lease is over, in the middle of her transaction. Where writers wait for each
+// other he has to come back; where nobody waits he gets the lock, and her commit is refused.
+TEST_P(GuardStory, ATakeoverAndAGuardedWriteAreNeverBothCommitted) {
+    HOLDFAST_CHECK("locks N19");
+    Locks locks(db);
+    const auto ann = std::get<Grant>(locks.acquire("account", 10s));
+    sql::Database elsewhere(db.url(), db.options());
+    Locks others(elsewhere);
+    bool taken = false;
+    bool paid = true;
+    int attempts = 0;
+    try {
+        db->transact("Pay", {}, [&](sql::Tx& tx) {
+            (void)assert_held(tx, locks, "account", ann.lock_id);
+            tx.exec(pay, "ann");
+            if (++attempts == 1) {
+                db.advance_clock(12s);
+                taken = takes_over(others);
+            }
+        });
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Code::condition_failed) << error.what();
+        paid = false;
+    }
+    EXPECT_NE(paid, taken);
+    EXPECT_EQ(taken, GetParam() == test::Backend::dsql);
+    EXPECT_EQ(paid_by(), paid ? "ann" : "nobody");
+}
+
+// On DSQL the write of the heartbeat makes the transaction run again. A file has one writer at a
+// time: there the heartbeat comes after the transaction, which is why transactions are short.
+TEST_P(GuardStory, AHeartbeatDoesNotEndAGuardedWrite) {
+    HOLDFAST_CHECK("locks N19");
+    Locks locks(db);
+    const auto ann = std::get<Grant>(locks.acquire("account", 60s));
+    sql::Database elsewhere(db.url(), db.options());
+    Locks heart(elsewhere);
+    int attempts = 0;
+    db->transact("Pay", {}, [&](sql::Tx& tx) {
+        (void)assert_held(tx, locks, "account", ann.lock_id);
+        tx.exec(pay, "ann");
+        if (++attempts == 1 && GetParam() != test::Backend::sqlite) {
+            EXPECT_TRUE(heart.extend(ann.lock_id, 60s, {}, ExtendMode::at_least).ok);
+        }
+    });
+    EXPECT_EQ(attempts, GetParam() == test::Backend::dsql ? 2 : 1);
+    EXPECT_EQ(paid_by(), "ann");
 }
 
 TEST_P(GuardStory, AnOlderFenceIsRefusedAndTheSameAccepted) {

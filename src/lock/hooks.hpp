@@ -2,6 +2,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <optional>
 
 #include <holdfast/lock/locks.hpp>
 
@@ -15,6 +17,9 @@ struct Locks::Hooks {
     std::chrono::milliseconds reservation{250};
     // How long a server keeps rows for a client that has stopped in the middle of a transaction.
     std::chrono::milliseconds idle_max{10'000};
+    // How many bytes a storage key may have. Empty: as many as the database allows, which no key of
+    // 512 bytes exceeds.
+    std::optional<std::size_t> storage_key_bytes{};
 };
 
 }  // namespace holdfast::lock
