@@ -11,7 +11,6 @@
 #include "terminal.hpp"
 #include "times.hpp"
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <holdfast/base/clock.hpp>
 #include <holdfast/base/exit_code.hpp>
@@ -48,7 +47,7 @@ lock::Fence fence_of(const std::string& text) {
 // Its id is of no use any more.
 void forget_id(const LockRequest& request) {
     if (!request.id_file.empty()) {
-        ::unlink(request.id_file.c_str());
+        forget_lock_id(request.id_file);
     }
 }
 

@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <holdfast/base/error.hpp>
@@ -23,6 +24,21 @@ namespace {
             "cannot {} '{}': {}; choose another --id-file", verb, path, std::strerror(errno)));
 }
 
+// A device, a pipe or a link is not ours to replace or to remove: root could, even with /dev/null.
+bool is_something_else(const std::string& path) {
+    struct stat info{};
+    return ::lstat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
+}
+
+std::string draft_for(const std::string& path) {
+    if (is_something_else(path)) {
+        throw Error(Code::condition_failed,
+                    Outcome::not_applied,
+                    fmt::format("'{}' is there and no plain file; choose another --id-file", path));
+    }
+    return path + ".XXXXXX";
+}
+
 lock::LockId read_line(std::istream& in) {
     std::string line;
     std::getline(in, line);
@@ -33,7 +49,7 @@ lock::LockId read_line(std::istream& in) {
 
 LockIdFile::LockIdFile(std::string path)
     : path_(std::move(path)),
-      draft_(path_ + ".XXXXXX"),
+      draft_(draft_for(path_)),
       fd_(::mkostemp(draft_.data(), O_CLOEXEC)) {  // For its owner alone.
     if (fd_ < 0) {
         refuse("write", path_);
@@ -62,6 +78,12 @@ lock::LockId read_lock_id(const std::string& path) {
         refuse("read", path);
     }
     return read_line(file);
+}
+
+void forget_lock_id(const std::string& path) {
+    if (!is_something_else(path)) {
+        ::unlink(path.c_str());
+    }
 }
 
 lock::LockId read_lock_id_from_stdin() {

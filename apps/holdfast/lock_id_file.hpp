@@ -11,7 +11,8 @@ namespace holdfast::app {
 // where one may not write costs nobody a lock; its owner alone can read it.
 class LockIdFile {
 public:
-    // Refused if nothing can be written there. An older file of that name stays until `keep`.
+    // Refused if nothing can be written there, or if what is there is no plain file. An older file
+    // of that name stays until `keep`.
     explicit LockIdFile(std::string path);
     // Leaves nothing behind unless the id was kept.
     ~LockIdFile();
@@ -28,6 +29,8 @@ private:
 
 // Refused if there is no such file; invalid_argument if it holds no id. Neither repeats its text.
 [[nodiscard]] lock::LockId read_lock_id(const std::string& path);
+// Removes the file; a pipe, a device or a link stays.
+void forget_lock_id(const std::string& path);
 // The first line of standard input.
 [[nodiscard]] lock::LockId read_lock_id_from_stdin();
 

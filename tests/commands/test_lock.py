@@ -1,5 +1,6 @@
 """holdfast lock: taking, looking, cleaning up, on every database; bad input and outages."""
 
+import os
 import pathlib
 import re
 import signal
@@ -119,6 +120,18 @@ class OnEveryDatabase:
             self.lock("acquire", "a", "--id-file", "no/such/folder"), REFUSED, "no/such/folder"
         )
         self.acquire("a")
+
+    def test_what_is_no_plain_file_is_neither_replaced_nor_removed(self):
+        os.mkfifo(self.folder / "pipe")
+        os.symlink("id", self.folder / "link")
+        for name in "pipe", "link", ".":
+            self.assert_fails(
+                self.lock("acquire", "a", "--id-file", name), REFUSED, f"'{name}'", "plain file"
+            )
+        self.acquire("a")
+        self.ok("release", "--id-file", "link")
+        self.assertTrue((self.folder / "link").is_symlink())
+        self.assertTrue((self.folder / "pipe").is_fifo())
 
     def test_a_contended_acquire_leaves_an_older_id_as_it_is(self):
         self.acquire("a")
