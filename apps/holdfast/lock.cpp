@@ -156,7 +156,7 @@ int lock_list(const Context& context, const LockRequest& request) {
     if (!context.json) {
         print(list_text(found, now));
         if (found.size() == request.limit) {
-            print(fmt::format("more: --after '{}'\n", found.back().key));
+            print(fmt::format("more: --after '{}'\n", in_one_line(found.back().key)));
         }
         return exit_done;
     }

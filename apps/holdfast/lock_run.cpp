@@ -163,7 +163,7 @@ struct Voice {
               {"owner", leader.owner},
               {"expires_at_ms", to_ms(leader.expires_at)}},
              leader.ours ? fmt::format("elected, fence {}", fence)
-                         : fmt::format("{} leads, fence {}", leader.owner, fence));
+                         : fmt::format("{} leads, fence {}", in_one_line(leader.owner), fence));
     }
     void lost(lock::LostReason reason) const {
         tell(context,

@@ -57,8 +57,8 @@ std::string status_text(const lock::RawLockInfo& found, lock::ServerTime now) {
     std::string text = fmt::format(
         "{} is held\n  owner    {}\n  fence    {}\n  since    {}, {}\n"
         "  expires  {}, {}",
-        found.key,
-        found.owner,
+        in_one_line(found.key),
+        in_one_line(found.owner),
         to_string(found.info.fence),
         moment_text(found.info.acquired_at),
         until_text(found.info.acquired_at, now),
@@ -70,14 +70,18 @@ std::string status_text(const lock::RawLockInfo& found, lock::ServerTime now) {
 std::string list_text(const std::vector<lock::Listed>& locks, lock::ServerTime now) {
     Table table{{{"key"}, {"owner"}, {"fence"}, {"held for"}, {"expires"}, {"state"}}};
     for (const lock::Listed& listed : locks) {
-        table.add({listed.key,
-                   listed.owner,
+        table.add({in_one_line(listed.key),
+                   in_one_line(listed.owner),
                    to_string(listed.fence),
                    elapsed(now - listed.acquired_at),
                    until_text(listed.expires_at, now),
                    listed.live ? "held" : "dead"});
     }
     return table.text();
+}
+
+std::string in_one_line(const std::string& text) {
+    return shortened(text, std::string::npos);
 }
 
 }  // namespace holdfast::app

@@ -21,4 +21,7 @@ namespace holdfast::app {
 // One line each.
 [[nodiscard]] std::string list_text(const std::vector<lock::Listed>& locks, lock::ServerTime now);
 
+// All of it in one line: what others have stored must not steer the reader's terminal.
+[[nodiscard]] std::string in_one_line(const std::string& text);
+
 }  // namespace holdfast::app

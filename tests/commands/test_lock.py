@@ -141,6 +141,13 @@ class OnEveryDatabase:
         self.assertEqual((self.folder / "id").read_text(), before)
         self.assertEqual(len(list(self.folder.glob("id*"))), 1)
 
+    def test_what_others_stored_does_not_steer_the_terminal(self):
+        self.ok("acquire", "a\x1b[2J\nb", "--meta", "\x1b[31m")
+        listed, status = self.lock("list").out, self.lock("status", "a\x1b[2J\nb").out
+        self.assertEqual(len(listed.splitlines()), 2, listed)
+        self.assertNotIn("\x1b", listed + status)
+        self.assertEqual(self.ok("list")["locks"][0]["key"], "a\x1b[2J\nb")
+
     def test_a_list_comes_in_pages(self):
         for key in "a/1", "a/2", "a/3", "b/1":
             self.ok("acquire", key)
