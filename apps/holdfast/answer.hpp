@@ -1,6 +1,7 @@
 // What a command says at its end.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "command.hpp"
@@ -9,6 +10,9 @@
 namespace holdfast::app {
 
 using Json = nlohmann::ordered_json;
+
+// In one line. Names of files, as in a URL, need not be text: what is none is replaced.
+[[nodiscard]] std::string json_line(const Json& json);
 
 // One sentence for people, or the object for programs. Returns exit_done.
 int say(const Context& context, const Json& json, std::string_view sentence);

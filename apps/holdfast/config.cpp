@@ -1,14 +1,14 @@
 #include "config.hpp"
 
+#include "answer.hpp"
 #include "terminal.hpp"
-#include <nlohmann/json.hpp>
 
 #include <holdfast/base/exit_code.hpp>
 
 namespace holdfast::app {
 
 int config_show(const Context& context) {
-    nlohmann::ordered_json json{{"settings", nlohmann::ordered_json::array()}};
+    Json json{{"settings", Json::array()}};
     Table table{{{"key"}, {"value"}, {"source"}}};
     for (const Config::Effective& setting : context.config.effective()) {
         table.add({setting.key, setting.value, setting.source});
@@ -17,7 +17,7 @@ int config_show(const Context& context) {
                                     {"source", setting.source},
                                     {"description", setting.description}});
     }
-    print(context.json ? json.dump() + "\n" : table.text());
+    print(context.json ? json_line(json) + "\n" : table.text());
     return exit_done;
 }
 

@@ -165,7 +165,7 @@ int lock_list(const Context& context, const LockRequest& request) {
         json["locks"].push_back(to_json(listed, now));
     }
     json["after"] = found.size() == request.limit ? Json(found.back().key) : Json(nullptr);
-    print(json.dump() + "\n");
+    print(json_line(json) + "\n");
     return exit_done;
 }
 

@@ -63,7 +63,7 @@ Variables variables_of(const lock::Handle& lock) {
 
 // Standard output is the program's, if there is one.
 void tell(const Context& context, bool has_program, const Json& json, const std::string& sentence) {
-    const std::string line = context.json ? json.dump() : sentence;
+    const std::string line = context.json ? json_line(json) : sentence;
     if (has_program) {
         fmt::print(stderr, "{}\n", line);
     } else {

@@ -81,7 +81,7 @@ int schema_apply(const Context& context, const SchemaRequest& request) {
         entry["from"] = before.version;
         json["parts"].push_back(std::move(entry));
     }
-    print(context.json ? json.dump() + "\n" : table.text());
+    print(context.json ? json_line(json) + "\n" : table.text());
     return exit_done;
 }
 
@@ -101,7 +101,7 @@ int schema_status(const Context& context, const SchemaRequest& request) {
                    state_of(status)});
         json["parts"].push_back(to_json(status));
     }
-    print(context.json ? json.dump() + "\n" : table.text());
+    print(context.json ? json_line(json) + "\n" : table.text());
     return exit_done;
 }
 
@@ -116,7 +116,7 @@ int schema_dump(const Context& context, const SchemaRequest& request) {
         text += fmt::format(
             "{}-- {} for {}\n\n{}", text.empty() ? "" : "\n", part.name, request.dialect, sql);
     }
-    print(context.json ? json.dump() + "\n" : text);
+    print(context.json ? json_line(json) + "\n" : text);
     return exit_done;
 }
 

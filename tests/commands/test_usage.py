@@ -158,6 +158,13 @@ class Configuration(LongDemo):
         )
         self.assertEqual(self.value("retry.max_retries", *file), ("7", "h.yaml:3"))
 
+    def test_a_file_may_have_a_name_that_is_no_text(self):
+        self.assertEqual(self.value("db", "--db", "sqlite:\udcff.db")[0], "sqlite:\ufffd.db")
+        done = self.run_it("schema", "apply", "--part", "lock", "--db", "sqlite:\udcff.db", "--json")
+        self.assertEqual(done.code, DONE, done)
+        self.assertEqual(done.json["parts"][0]["part"], "lock")
+        self.assert_left_behind("\udcff.db")
+
     def test_a_password_is_never_shown(self):
         done = self.run_it("config", "show", "--db", "postgres://ann:hush@host/x")
         self.assertEqual(done.code, DONE)
