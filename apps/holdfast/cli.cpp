@@ -261,6 +261,11 @@ void CommandLine::refuse_word(const std::string& word) const {
             candidates.insert(candidates.end(), known.names.begin(), known.names.end());
         }
     }
+    const std::string path = path_of(command);
+    if (!option && (path == "holdfast lock run" || path == "holdfast lock elect")) {
+        throw InvalidArgument(fmt::format(
+            "unknown word '{}'; the command comes after --: {} KEY -- COMMAND...", word, path));
+    }
     const std::string name = word.substr(0, word.find('='));
     const std::string nearest = closest(name, candidates);
     throw InvalidArgument(
@@ -268,7 +273,7 @@ void CommandLine::refuse_word(const std::string& word) const {
                     option ? "option" : "word",
                     name,
                     nearest.empty() ? std::string{} : fmt::format(" (did you mean {}?)", nearest),
-                    path_of(command)));
+                    path));
 }
 
 OptionNode CommandLine::describe(const CLI::Option& option) const {

@@ -251,6 +251,11 @@ class OnEveryDatabase:
             with self.subTest(arguments):
                 self.assert_fails(self.lock(*arguments), USAGE)
 
+    def test_a_command_without_its_mark_is_shown_where_it_belongs(self):
+        for verb in "run", "elect":
+            done = self.lock(verb, "a", "make", "-j4")
+            self.assert_fails(done, USAGE, "'make'", f"lock {verb} KEY -- COMMAND")
+
     def test_a_malformed_id_is_refused_and_not_repeated(self):
         (self.folder / "id").write_text("not-an-id-but-a-secret\nx")
         done = self.lock("release", "--id-file", "id")
