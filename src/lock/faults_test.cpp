@@ -9,7 +9,6 @@ namespace holdfast::lock::stories {
 namespace {
 
 using test::Fault;
-using test::Newcomers;
 using test::Side;
 
 // Locks by way of the proxy, on one connection; others look directly.
@@ -82,9 +81,10 @@ TEST_F(LockFaults, ACutAtAnyMessageOfAnAcquisitionMakesNoSecondHolder) {
 // Lost twice: nobody knows the id that may hold the lock. It must not stay until its lease is over.
 TEST_F(LockFaults, WhatIsLostTwiceIsGivenBackInTheBackground) {
     HOLDFAST_CHECK("locks N6");
-    // The second try finds nobody.
-    proxy.arm({.from = Side::client, .type = 'S'}, Fault::lose_answer, Newcomers::refused);
+    proxy.arm({.from = Side::client, .type = 'S'}, Fault::lose_answer);
+    proxy.refuse(true);  // The second try, which needs a new connection, finds nobody.
     const auto error = lock_error_of([&] { (void)locks.acquire("k", 60s); });
+    EXPECT_TRUE(struck()) << "or nothing was tested";
     ASSERT_TRUE(error);
     EXPECT_TRUE(error->indeterminate());
     EXPECT_TRUE(error->retryable());
@@ -98,14 +98,10 @@ TEST_F(LockFaults, WhatIsLostTwiceIsGivenBackInTheBackground) {
 TEST_F(LockFaults, WhatAWaiterMayHaveTakenIsGivenBackInTheBackground) {
     HOLDFAST_CHECK("locks N6");
     proxy.arm({.from = Side::client, .type = 'S'}, Fault::lose_answer);
-    std::optional<LockError> error;
-    {
-        std::jthread cutter([&] {
-            EXPECT_TRUE(proxy.wait_struck(Deadline::after(20s)));
-            proxy.refuse(true);
-        });
-        error = lock_error_of([&] { (void)acquire_waiting(locks, "k", 60s, {.timeout = 100ms}); });
-    }
+    proxy.refuse(true);
+    const auto error = lock_error_of(
+        [&] { (void)acquire_waiting(locks, "k", 60s, {.max_retries = 0, .timeout = 20s}); });
+    EXPECT_TRUE(struck()) << "or nothing was tested";
     ASSERT_TRUE(error);
     EXPECT_EQ(error->lock_code(), LockCode::acquisition_timeout);
     EXPECT_TRUE(observer.is_locked("k")) << "or nothing was tested";

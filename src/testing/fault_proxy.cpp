@@ -158,7 +158,6 @@ public:
     mutable std::condition_variable struck;
     std::optional<Match> armed;
     Fault fault = Fault::cut;
-    Newcomers newcomers = Newcomers::served;
     bool has_struck = false;
     bool refusing = false;
     std::list<Link> links;
@@ -302,7 +301,6 @@ private:
                 break;
         }
         armed.reset();
-        refusing = refusing || newcomers == Newcomers::refused;
         has_struck = true;
         struck.notify_all();
     }
@@ -321,11 +319,10 @@ const PostgresAddress& FaultProxy::address() const noexcept {
     return loop_->address;
 }
 
-void FaultProxy::arm(Match match, Fault fault, Newcomers newcomers) {
+void FaultProxy::arm(Match match, Fault fault) {
     const std::lock_guard lock(loop_->mutex);
     loop_->armed = std::move(match);
     loop_->fault = fault;
-    loop_->newcomers = newcomers;
     loop_->has_struck = false;
 }
 

@@ -37,9 +37,6 @@ enum class Fault : std::uint8_t {
     drop,         // The message disappears; the connection goes on.
 };
 
-// What becomes of new connections once the fault has struck, from that very message on.
-enum class Newcomers : std::uint8_t { served, refused };
-
 // Listens on a unix socket of its own. Safe to share between threads.
 class FaultProxy {
 public:
@@ -52,7 +49,7 @@ public:
     [[nodiscard]] const PostgresAddress& address() const noexcept;
 
     // Replaces a fault that has not struck. A fault strikes once.
-    void arm(Match match, Fault fault, Newcomers newcomers = Newcomers::served);
+    void arm(Match match, Fault fault);
     void disarm();
     // Waits until the armed fault has struck; false if it has not by the deadline.
     [[nodiscard]] bool wait_struck(Deadline deadline) const;
