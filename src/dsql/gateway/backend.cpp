@@ -99,10 +99,34 @@ std::vector<std::pair<std::string, std::string>> Backend::parameters() const {
     return found;
 }
 
-void Backend::send(std::string_view bytes) {
-    if (!channel_.write(bytes)) {
+// A server that is busy answering does not read before its answers are taken, and one that waits
+// for somebody does not read either.
+void Backend::send(std::string_view bytes, const std::function<void()>& waiting) {
+    using namespace std::chrono_literals;
+    while (!bytes.empty()) {
+        const auto size = channel_.write_some(bytes);
+        if (!size) {
+            gone();
+        }
+        bytes.remove_prefix(*size);
+        if (*size > 0) {
+            continue;
+        }
+        if (channel_.readable(0ms)) {
+            receive();
+        } else if (!channel_.usable(patience) && waiting) {
+            waiting();
+        }
+    }
+}
+
+void Backend::receive() {
+    std::array<char, portion> bytes;  // NOLINT(*-member-init): filled by the read.
+    const std::size_t size = channel_.read(bytes);
+    if (size == 0) {
         gone();
     }
+    stream_.append({bytes.data(), size});
 }
 
 Message Backend::next(const std::function<void()>& waiting) {
@@ -113,12 +137,7 @@ Message Backend::next(const std::function<void()>& waiting) {
         while (waiting && !channel_.readable(patience)) {
             waiting();
         }
-        std::array<char, portion> bytes;  // NOLINT(*-member-init): filled by the read.
-        const std::size_t size = channel_.read(bytes);
-        if (size == 0) {
-            gone();
-        }
-        stream_.append({bytes.data(), size});
+        receive();
     }
 }
 
@@ -145,9 +164,9 @@ Answer Backend::converse(std::string_view bytes,
         ++*exchanges_;
     }
     if (settled()) {
-        send(bytes);
+        send(bytes, waiting);
     } else {
-        send(prepended_bytes_.append(bytes));
+        send(prepended_bytes_.append(bytes), waiting);
     }
     Answer answer;
     while (true) {

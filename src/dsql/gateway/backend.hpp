@@ -79,7 +79,8 @@ private:
     struct Close {
         void operator()(PGconn* connection) const noexcept;
     };
-    void send(std::string_view bytes);
+    void send(std::string_view bytes, const std::function<void()>& waiting);
+    void receive();
     [[nodiscard]] Message next(const std::function<void()>& waiting);
     void skip_prepended(const Message& message);
 

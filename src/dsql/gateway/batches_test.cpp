@@ -82,6 +82,40 @@ TEST_F(GatewayBatches, AnErrorInTheMiddleSkipsTheRest) {
     EXPECT_EQ(other.exec("SELECT sum(v) FROM t").cell(), "60");
 }
 
+// A server that is answering, or waits for somebody, does not read meanwhile.
+TEST_F(GatewayBatches, ALongBatchIsSentWhileTheServerIsBusy) {
+    ASSERT_EQ(other.exec("CREATE TABLE long (id integer PRIMARY KEY, v text)").code, "");
+    const std::string value(1'000'000, 'x');
+    const char* argument = value.c_str();
+    const auto send_long = [&](int id) {
+        const std::string sql = "INSERT INTO long VALUES (" + std::to_string(id) + ", $1)";
+        PQsendQueryParams(c.raw(), sql.c_str(), 1, nullptr, &argument, nullptr, nullptr, 0);
+    };
+    const auto send = [&](const char* sql) {
+        PQsendQueryParams(c.raw(), sql, 0, nullptr, nullptr, nullptr, nullptr, 0);
+    };
+    ASSERT_EQ(c.exec("SELECT 1 FROM long").code, "40001");  // OC001: the table is new to it.
+
+    PQenterPipelineMode(c.raw());
+    send("BEGIN");
+    send("SELECT repeat('x', 20000000)");
+    send_long(1);
+    send("COMMIT");
+    PQpipelineSync(c.raw());
+    EXPECT_EQ(c.rest_of_pipeline(), (Outcomes{"BEGIN", "SELECT 1", "INSERT 0 1", "COMMIT"}));
+
+    ASSERT_EQ(other.exec("BEGIN").code, "");
+    ASSERT_EQ(other.exec("UPDATE t SET v = 11 WHERE id = 1").code, "");
+    PQenterPipelineMode(c.raw());
+    send("BEGIN");
+    send("UPDATE t SET v = 12 WHERE id = 1");
+    send_long(2);
+    send("COMMIT");
+    PQpipelineSync(c.raw());
+    EXPECT_EQ(c.rest_of_pipeline(), (Outcomes{"BEGIN", "UPDATE 1", "INSERT 0 1", "COMMIT"}));
+    EXPECT_EQ(other.exec("COMMIT").code, "40001");
+}
+
 // The client was told that the statement behind the error does not exist, so its name is free.
 TEST_F(GatewayBatches, AStatementIsKnownOnlyIfItWasPrepared) {
     const auto prepare = [&](const char* name, const char* sql) {

@@ -60,27 +60,34 @@ std::size_t Channel::read(std::span<char> into) {
     }
 }
 
+std::optional<std::size_t> Channel::write_some(std::string_view bytes) {
+    blocked_on_ = POLLOUT;
+    if (ssl_ != nullptr) {
+        ERR_clear_error();
+        const int size = SSL_write(ssl_, bytes.data(), static_cast<int>(bytes.size()));
+        if (size > 0) {
+            return static_cast<std::size_t>(size);
+        }
+        const int wanted = SSL_get_error(ssl_, size);
+        blocked_on_ = wanted == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT;
+        return wanted == SSL_ERROR_WANT_READ || wanted == SSL_ERROR_WANT_WRITE
+                   ? std::optional<std::size_t>(0)
+                   : std::nullopt;
+    }
+    const ssize_t size = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (size >= 0) {
+        return static_cast<std::size_t>(size);
+    }
+    return errno == EAGAIN || errno == EINTR ? std::optional<std::size_t>(0) : std::nullopt;
+}
+
 bool Channel::write(std::string_view bytes) {
     while (!bytes.empty()) {
-        if (ssl_ != nullptr) {
-            ERR_clear_error();
-            const int size = SSL_write(ssl_, bytes.data(), static_cast<int>(bytes.size()));
-            if (size > 0) {
-                bytes.remove_prefix(static_cast<std::size_t>(size));
-            } else if (!wait_for_tls(size)) {
-                return false;
-            }
-            continue;
-        }
-        const ssize_t size = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-        if (size > 0) {
-            bytes.remove_prefix(static_cast<std::size_t>(size));
-            continue;
-        }
-        const bool later = size < 0 && (errno == EAGAIN || errno == EINTR);
-        if (!later || !wait(POLLOUT, for_ever)) {
+        const auto size = write_some(bytes);
+        if (!size || (*size == 0 && !wait(blocked_on_, for_ever))) {
             return false;
         }
+        bytes.remove_prefix(*size);
     }
     return true;
 }
@@ -88,6 +95,11 @@ bool Channel::write(std::string_view bytes) {
 bool Channel::readable(std::chrono::milliseconds within) const {
     return (ssl_ != nullptr && SSL_pending(ssl_) > 0) ||
            wait(POLLIN, static_cast<int>(within.count()));
+}
+
+bool Channel::usable(std::chrono::milliseconds within) const {
+    return (ssl_ != nullptr && SSL_pending(ssl_) > 0) ||
+           wait(POLLIN | POLLOUT, static_cast<int>(within.count()));
 }
 
 bool Channel::accept_tls(std::chrono::milliseconds within) {

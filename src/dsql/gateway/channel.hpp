@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -23,8 +24,12 @@ public:
     [[nodiscard]] std::size_t read(std::span<char> into);
     // False if the other side is gone.
     [[nodiscard]] bool write(std::string_view bytes);
+    // As many as go without waiting, maybe none; empty if the other side is gone.
+    [[nodiscard]] std::optional<std::size_t> write_some(std::string_view bytes);
     // True if read() would not wait; looks again until then.
     [[nodiscard]] bool readable(std::chrono::milliseconds within) const;
+    // The same for reading or writing, whichever comes first.
+    [[nodiscard]] bool usable(std::chrono::milliseconds within) const;
     // As a server; false if the client does not speak TLS as we do.
     [[nodiscard]] bool accept_tls(std::chrono::milliseconds within);
 
@@ -34,6 +39,7 @@ private:
 
     int fd_;
     SSL* ssl_ = nullptr;
+    short blocked_on_ = 0;  // What write_some() would have had to wait for.
 };
 
 }  // namespace holdfast::dsql

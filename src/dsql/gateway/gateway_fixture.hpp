@@ -99,6 +99,11 @@ public:
             PQsendQueryParams(raw(), sql, 0, nullptr, nullptr, nullptr, nullptr, 0);
         }
         PQpipelineSync(raw());
+        return rest_of_pipeline();
+    }
+
+    // The same for what has been sent already, with its Sync.
+    [[nodiscard]] std::vector<std::string> rest_of_pipeline() const {
         std::vector<std::string> outcomes;
         while (true) {
             PGresult* result = PQgetResult(raw());
