@@ -1,6 +1,7 @@
 #include "dsql_lint.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -20,7 +21,8 @@ constexpr std::string_view standard_input = "-";
 
 std::string read(const std::string& file) {
     std::ifstream opened;
-    if (file != standard_input) {
+    std::error_code ignored;
+    if (file != standard_input && !std::filesystem::is_directory(file, ignored)) {
         opened.open(file, std::ios::binary);
     }
     std::istream& in = file == standard_input ? std::cin : opened;
@@ -117,7 +119,8 @@ int dsql_lint(const Context& context, const DsqlLintRequest& request) {
         if (request.fix && std::ranges::count(request.files, standard_input) > 0) {
             answer["text"] = mended;
         }
-        print(answer.dump() + "\n");
+        // JSON is UTF-8, a script may be anything.
+        print(answer.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
     } else if (mended.empty()) {
         print(lines);
     } else {  // The new text takes standard output.

@@ -97,6 +97,16 @@ void judge_set(const Judging& judging, const Json& node) {
     const std::string kind = text_field(node, "kind");
     const std::string name = text_field(node, "name");
     judging.out.parameter = kind == "VAR_RESET_ALL" ? "all" : lower(name);
+    if (judging.out.parameter == "disable_sync_create_index") {
+        const Json& args = field(node, "args");
+        const Json& value = args.empty() ? args : field(args[0], "A_Const");
+        const std::string word = lower(text_field(field(value, "sval"), "sval"));
+        judging.out.sync_create_index =
+            word == "off" || word == "false" || word == "no" || word == "0" ||
+            (value.contains("ival") && field(value, "ival").value("ival", 0) == 0);
+    }
+    judging.out.sets_judging = kind == "VAR_RESET_ALL" || judging.out.parameter == "search_path" ||
+                               judging.out.parameter == "disable_sync_create_index";
     if (kind == "VAR_SET_MULTI") {
         if (name != "TRANSACTION" ||
             !judge_transaction_modes(judging, field(node, "args"), false)) {
@@ -287,6 +297,9 @@ void keep_syntax_error(const Judging& judging, const PgQueryError& error) {
     Judged& out = judging.out;
     out.kind = Kind::unparsed;
     out.syntax_error = error.message;
+    if (const std::size_t end = out.syntax_error.find('\n'); end != std::string::npos) {
+        out.syntax_error.resize(end);  // A string without an end goes on to the end of the text.
+    }
     out.syntax_offset = place_of_character(out.text, error.cursorpos);
     if (out.syntax_error == "CHECK constraints cannot be marked DEFERRABLE") {
         judging.refuse("deferrable", not_supported, out.syntax_error);
@@ -398,10 +411,59 @@ void judge_parameter(const Judging& judging, const std::string& name, std::size_
     }
 }
 
-Judged judge_next(std::string_view sql,
-                  std::size_t& from,
-                  const Rules& rules,
-                  const Tables* tables) {
+namespace {
+
+// More than anybody writes; each one costs another parse.
+constexpr int aliases_max = 32;
+
+Judged judge_piece(
+    std::string_view sql, std::size_t& from, const Rules& rules, const Tables* tables, int aliases);
+
+// Since PostgreSQL 16 a subquery in FROM needs no name, so one is given to it. Empty if that is not
+// what is wrong with the statement.
+std::optional<Judged> judge_with_alias(const Judging& judging,
+                                       std::string_view original,
+                                       int aliases) {
+    const Judged& out = judging.out;
+    const auto& tokens = judging.tokens;
+    if (!out.syntax_error.ends_with(" in FROM must have an alias") || aliases >= aliases_max) {
+        return std::nullopt;
+    }
+    const auto opening = std::find_if(tokens.begin(), tokens.end(), [&](const Token& token) {
+        return token.begin == out.syntax_offset;
+    });
+    const auto closing = std::find_if(opening, tokens.end(), [&](const Token& token) {
+        return token.depth == opening->depth && is_symbol(out.text, token, ')');
+    });
+    if (closing == tokens.end()) {
+        return std::nullopt;
+    }
+    const std::string alias = fmt::format(" AS holdfast_unnamed_{}", aliases + 1);
+    std::string text(original);
+    text.insert(closing->end, alias);
+    std::size_t at = 0;
+    Judged named = judge_piece(text, at, judging.rules, judging.tables, aliases + 1);
+    const auto move_back = [&](std::size_t& place) {
+        place = place > closing->end ? std::max(place - alias.size(), closing->end) : place;
+    };
+    if (named.refusal) {
+        move_back(named.refusal->offset);
+    }
+    for (auto* more : {&named.further, &named.hints}) {
+        for (Refusal& remark : *more) {
+            move_back(remark.offset);
+        }
+    }
+    move_back(named.syntax_offset);
+    named.offset = out.offset;
+    return named;
+}
+
+Judged judge_piece(std::string_view sql,
+                   std::size_t& from,
+                   const Rules& rules,
+                   const Tables* tables,
+                   int aliases) {
     Judged out;
     StatementTokens statement = next_statement(sql, from);
     out.offset = from;
@@ -423,7 +485,11 @@ Judged judge_next(std::string_view sql,
         out.kind = Kind::unparsed;
         out.syntax_error = "invalid byte in the text: 0x00";
     } else if (prepare_text(judging)) {
+        const std::string_view original = sql.substr(out.offset, out.text.size());
         parse_and_judge(judging, out.text);
+        if (auto named = judge_with_alias(judging, original, aliases)) {
+            out = std::move(*named);
+        }
     }
     if (out.refusal) {
         out.refusal->offset += out.offset;
@@ -435,6 +501,15 @@ Judged judge_next(std::string_view sql,
     }
     out.syntax_offset += out.offset;
     return out;
+}
+
+}  // namespace
+
+Judged judge_next(std::string_view sql,
+                  std::size_t& from,
+                  const Rules& rules,
+                  const Tables* tables) {
+    return judge_piece(sql, from, rules, tables, 0);
 }
 
 std::vector<Judged> judge(std::string_view sql, const Rules& rules, const Tables* tables) {

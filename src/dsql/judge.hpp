@@ -101,7 +101,7 @@ struct Judged {
     bool writes_by_cte = false;
     bool calls_volatile =
         false;  // nextval, gen_random_uuid, random, clock_timestamp, ...: not the same twice.
-    bool read_only = false;  // BEGIN READ ONLY.
+    bool read_only = false;              // BEGIN READ ONLY.
     bool has_parameters = false;
     // Columns that the WHERE clause of a write or lock binds by equality to something constant, at
     // its top level: all columns of the key among them means one row at most.
@@ -113,9 +113,12 @@ struct Judged {
     std::vector<RowLock> row_locks;
     // SET, RESET, SHOW: the parameter, in lower case.
     std::string parameter;
-    std::string index_name;             // CREATE INDEX: its name, if it has one.
-    std::optional<TableFacts> created;  // CREATE TABLE: what is known of the new table.
-    std::string role, arn;              // AWS IAM GRANT|REVOKE.
+    // Or may do so: search_path and disable_sync_create_index decide how later ones are judged.
+    bool sets_judging = false;
+    std::optional<bool> sync_create_index;  // SET disable_sync_create_index: as Rules has it.
+    std::string index_name;                 // CREATE INDEX: its name, if it has one.
+    std::optional<TableFacts> created;      // CREATE TABLE: what is known of the new table.
+    std::string role, arn;                  // AWS IAM GRANT|REVOKE.
     bool iam_revoke = false;
 };
 

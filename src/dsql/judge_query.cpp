@@ -336,6 +336,7 @@ private:
                             fmt::format("datatype {} not supported", name),
                             location);
         } else if (name == "set_config") {
+            judging_.out.sets_judging = true;
             if (const auto parameter = first_text(node)) {
                 judge_parameter(judging_, *parameter, location);
             }

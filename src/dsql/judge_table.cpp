@@ -447,6 +447,7 @@ void judge_create_table(const Judging& judging, const Json& node) {
             Constraints(judging, types).judge(*part, nullptr);
         } else if (name == "TableLikeClause") {
             judging.out.tables.push_back(table_name(field(*part, "relation")));
+            judging.out.created.reset();  // Nobody can tell what it brings along.
         }
     }
     if (facts.columns.size() > columns_max) {

@@ -14,25 +14,39 @@ namespace {
 constexpr std::int64_t rows_max = 3'000;
 constexpr int fix_rounds_max = 8;  // One mended statement may show what was wrong besides.
 
+// Some editors put it before a text in UTF-8; psql skips it.
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+
+std::size_t beginning_of(std::string_view sql) {
+    return sql.starts_with(byte_order_mark) ? byte_order_mark.size() : 0;
+}
+
 // What the script itself has created.
 class ScriptTables : public Tables {
 public:
     [[nodiscard]] const TableFacts* find(const TableName& name) const override {
-        const auto found = facts_.find(name.name);
+        const auto found = facts_.find(key(name));
         return found == facts_.end() ? nullptr : &found->second;
     }
 
     void follow(const Judged& statement) {
-        if (statement.created && statement.target) {
-            facts_[statement.target->name] = *statement.created;
+        if (statement.sets_judging) {
+            facts_.clear();  // A bare name may mean another table from here on.
+        } else if (statement.created && statement.target) {
+            facts_[key(*statement.target)] = *statement.created;
         } else if (statement.kind == Kind::ddl && statement.target && changes_tables(statement)) {
             for (const TableName& table : statement.tables) {
-                facts_.erase(table.name);
+                facts_.erase(key(table));
             }
         }
     }
 
 private:
+    using Key = std::pair<std::string, std::string>;
+    static Key key(const TableName& name) {
+        return {name.schema.empty() ? "public" : name.schema, name.name};
+    }
+
     // After ALTER and DROP a table is no longer what we know.
     static bool changes_tables(const Judged& statement) {
         const auto tokens = next_statement(statement.text, 0).tokens;
@@ -40,13 +54,13 @@ private:
                                    is_word(statement.text, tokens[0], "DROP"));
     }
 
-    std::map<std::string, TableFacts> facts_;
+    std::map<Key, TableFacts> facts_;
 };
 
 // Turns offsets into lines and columns. Requires: offsets that grow.
 class Places {
 public:
-    explicit Places(std::string_view sql) : sql_(sql) {}
+    explicit Places(std::string_view sql) : sql_(sql), at_(beginning_of(sql)) {}
 
     void set(Finding& finding) {
         if (finding.offset < at_) {
@@ -66,7 +80,7 @@ public:
 
 private:
     std::string_view sql_;
-    std::size_t at_ = 0;
+    std::size_t at_;
     std::size_t line_ = 1;
     std::size_t column_ = 1;
 };
@@ -76,15 +90,18 @@ public:
     explicit Linter(std::string_view sql) : sql_(sql) {}
 
     std::vector<Finding> run() {
-        std::size_t at = 0;
+        std::size_t at = beginning_of(sql_);
         while ((at = skip_meta_commands(at)) < sql_.size()) {
-            const Judged statement = judge_next(sql_, at, {}, &tables_);
+            const Judged statement = judge_next(sql_, at, rules_, &tables_);
             if (statement.kind == Kind::empty) {
                 continue;
             }
             report(statement);
             follow_transaction(statement);
             tables_.follow(statement);
+            if (statement.sets_judging) {
+                rules_.sync_create_index = statement.sync_create_index.value_or(false);
+            }
             if (statement.kind == Kind::copy_in) {
                 at = skip_copy_data(at);
             }
@@ -144,8 +161,12 @@ private:
             add(statement, hint, Severity::hint);
         }
         if (statement.rows_of_values.value_or(0) > rows_max) {
-            refuse(statement, "row-limit", "54000", "transaction row limit exceeded");
+            refuse_rows(statement);
         }
+    }
+
+    void refuse_rows(const Judged& statement) {
+        refuse(statement, "row-limit", "54000", "transaction row limit exceeded");
     }
 
     void refuse(const Judged& statement,
@@ -162,9 +183,10 @@ private:
 
     // One DDL statement in a transaction, and no rows changed beside it.
     void follow_transaction(const Judged& statement) {
-        if (statement.kind == Kind::begin) {
+        if (statement.kind == Kind::begin && !open_) {
             open_ = true;
             ddl_ = rows_ = false;
+            inserted_ = 0;
         } else if (statement.kind == Kind::commit || statement.kind == Kind::rollback) {
             open_ = false;
         } else if (open_) {
@@ -191,14 +213,24 @@ private:
         }
         ddl_ = ddl_ || ddl;
         rows_ = rows_ || rows;
+        // Of others nobody can tell how many rows they change; ON CONFLICT may leave some out.
+        const std::int64_t inserts =
+            statement.on_conflict ? 0 : statement.rows_of_values.value_or(0);
+        const bool within = inserted_ <= rows_max;
+        inserted_ += inserts;
+        if (within && inserted_ > rows_max && inserts <= rows_max) {
+            refuse_rows(statement);
+        }
     }
 
     std::string_view sql_;
     ScriptTables tables_;
+    Rules rules_;
     std::vector<Finding> findings_;
-    bool open_ = false;  // Behind BEGIN.
-    bool ddl_ = false;   // This transaction had one.
-    bool rows_ = false;  // This transaction changed or locked rows.
+    bool open_ = false;          // Behind BEGIN.
+    bool ddl_ = false;           // This transaction had one.
+    bool rows_ = false;          // This transaction changed or locked rows.
+    std::int64_t inserted_ = 0;  // How many rows by VALUES, for certain.
 };
 
 // Leaves out an edit that would touch a place where another was made.

@@ -188,7 +188,16 @@ private:
         }
     }
 
-    void async() { insert_behind(word(0, "CREATE") ? find(0, "INDEX") : 1, " ASYNC"); }
+    void async() {
+        const bool create = word(0, "CREATE");
+        const bool one_action =
+            std::none_of(tokens_.begin(), tokens_.end(), [this](const Token& token) {
+                return token.depth == 0 && is_symbol(sql_, token, ',');
+            });
+        if (create || one_action) {  // Nothing else may be done beside it.
+            insert_behind(create ? find(0, "INDEX") : 1, " ASYNC");
+        }
+    }
 
     void concurrently() {
         const std::size_t at = find(0, "CONCURRENTLY");
@@ -211,8 +220,8 @@ private:
     }
 
     void sequence_cache() {
-        if (const std::size_t at = find(0, "CACHE"); at < tokens_.size()) {
-            replace(at, at + 1, "CACHE 1");
+        if (word(place_, "CACHE")) {
+            replace(place_, place_ + 1, "CACHE 1");
         } else if (!tokens_.empty()) {
             insert_behind(tokens_.size() - 1, " CACHE 1");
         }

@@ -51,6 +51,8 @@ TEST(Lint, TellsAllThatIsWrongWithAStatement) {
     EXPECT_THAT(errors("CREATE TABLE t (a serial, b money, c int[])"),
                 ElementsAre("serial", "column-type", "column-type"));
     EXPECT_THAT(errors("SELEC 1; TRUNCATE t; SELECT 2"), ElementsAre("syntax", "statement"));
+    EXPECT_EQ(lint("SELECT 'a\nSELECT 2;\n")[0].reason,
+              "unterminated quoted string at or near \"'a");
 }
 
 TEST(Lint, KnowsTheTablesThatTheScriptCreated) {
@@ -64,6 +66,48 @@ TEST(Lint, KnowsTheTablesThatTheScriptCreated) {
                 IsEmpty());
 }
 
+// What is not known is let pass.
+TEST(Lint, SaysNothingOfKeysThatItCannotKnow) {
+    EXPECT_THAT(errors("CREATE TABLE t (LIKE u INCLUDING ALL); "
+                       "SELECT * FROM t WHERE id = 1 FOR UPDATE"),
+                IsEmpty());
+    const std::string table = "CREATE TABLE a.t (x int);\n";
+    EXPECT_THAT(errors(table + "SELECT * FROM b.t WHERE id = 1 FOR UPDATE"), IsEmpty());
+    EXPECT_THAT(errors(table + "SELECT * FROM a.t WHERE id = 1 FOR UPDATE"),
+                ElementsAre("for-update-key"));
+    EXPECT_THAT(errors("CREATE TABLE t (x int); SET search_path TO b;"
+                       "SELECT * FROM t WHERE id = 1 FOR UPDATE"),
+                IsEmpty());
+}
+
+TEST(Lint, AnIndexMayBeMadeAtOnceIfTheScriptSaysSo) {
+    EXPECT_THAT(errors("SET disable_sync_create_index = off; CREATE INDEX i ON t (a)"), IsEmpty());
+    EXPECT_THAT(errors("SET disable_sync_create_index = off; RESET ALL; CREATE INDEX i ON t (a)"),
+                ElementsAre("index-async"));
+    EXPECT_THAT(errors("SET disable_sync_create_index = on; CREATE INDEX i ON t (a)"),
+                ElementsAre("index-async"));
+}
+
+TEST(Lint, ASubqueryNeedsNoName) {
+    EXPECT_THAT(errors("SELECT * FROM (SELECT 1), (VALUES (2), (3)) "
+                       "JOIN LATERAL (SELECT * FROM (SELECT 4)) ON true"),
+                IsEmpty());
+    const auto findings = lint("SELECT 1;\nSELECT * FROM (SELECT 1) FOR SHARE");
+    ASSERT_EQ(findings.size(), 1U);
+    EXPECT_EQ(findings[0].rule, "for-share");
+    EXPECT_EQ(findings[0].line, 2U);
+    EXPECT_EQ(findings[0].column, 26U);
+    EXPECT_THAT(errors("SELECT * FROM (SELECT 1) x y"), ElementsAre("syntax"));
+}
+
+TEST(Lint, SkipsAByteOrderMark) {
+    const auto findings = lint("\xEF\xBB\xBFTRUNCATE t");
+    ASSERT_EQ(findings.size(), 1U);
+    EXPECT_EQ(findings[0].rule, "statement");
+    EXPECT_EQ(findings[0].line, 1U);
+    EXPECT_EQ(findings[0].column, 1U);
+}
+
 TEST(Lint, OneDdlStatementInATransactionAndNoRowsBesideIt) {
     EXPECT_THAT(errors("CREATE TABLE a (x int); CREATE TABLE b (x int)"), IsEmpty());
     EXPECT_THAT(errors("BEGIN; CREATE TABLE a (x int); COMMIT; BEGIN; CREATE TABLE b (x int); END"),
@@ -75,6 +119,8 @@ TEST(Lint, OneDdlStatementInATransactionAndNoRowsBesideIt) {
     EXPECT_THAT(errors("BEGIN; CREATE TABLE a (x int); DELETE FROM b; ROLLBACK"),
                 ElementsAre("ddl-and-dml"));
     EXPECT_THAT(errors("BEGIN; ANALYZE a; COMMIT"), ElementsAre("analyze"));
+    EXPECT_THAT(errors("BEGIN; CREATE TABLE a (x int); BEGIN; CREATE TABLE b (x int); COMMIT"),
+                ElementsAre("ddl-count"));
 }
 
 TEST(Lint, OlderAdviceIsAHint) {
@@ -103,6 +149,11 @@ TEST(Lint, RowsOverTheCapAreSeen) {
     }
     EXPECT_THAT(errors(sql), IsEmpty());
     EXPECT_THAT(errors(sql + ",(1)"), ElementsAre("row-limit"));
+    const std::string one = "INSERT INTO t VALUES (1);";
+    EXPECT_THAT(errors("BEGIN;" + sql + "; COMMIT;" + one), IsEmpty());
+    EXPECT_THAT(errors("BEGIN;" + sql + ";" + one + one + "COMMIT"), ElementsAre("row-limit"));
+    EXPECT_THAT(errors("BEGIN;" + sql + "; INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING; END"),
+                IsEmpty());
 }
 
 TEST(LintFix, WritesWhatMeansTheSame) {
@@ -119,6 +170,7 @@ TEST(LintFix, WritesWhatMeansTheSame) {
          "CREATE INDEX ASYNC i ON t (a, b)"},
         {"DROP INDEX CONCURRENTLY i", "DROP INDEX i"},
         {"CREATE SEQUENCE s START 5;", "CREATE SEQUENCE s START 5 CACHE 1;"},
+        {"CREATE SEQUENCE cache START 5", "CREATE SEQUENCE cache START 5 CACHE 1"},
         {"ALTER SEQUENCE s CACHE 20", "ALTER SEQUENCE s CACHE 1"},
         {"CREATE TABLE t (a bigint GENERATED ALWAYS AS IDENTITY, b bigint GENERATED ALWAYS AS "
          "IDENTITY "
@@ -144,6 +196,7 @@ TEST(LintFix, LeavesAloneWhatWouldMeanSomethingElse) {
                                        "CREATE INDEX ASYNC i ON t USING gin (a)",
                                        "CREATE INDEX ASYNC i ON t (a DESC)",
                                        "ALTER TABLE t ADD CONSTRAINT c CHECK (a > 0)",
+                                       "ALTER TABLE t DROP COLUMN a, VALIDATE CONSTRAINT c",
                                        "TRUNCATE t",
                                        "SELECT 'FOR SHARE'"}) {
         EXPECT_EQ(lint_fix(sql).text, sql);

@@ -74,6 +74,11 @@ class DsqlLint(binary.CommandTest):
         code, out, err = self.lint_input("CREATE INDEX i ON t (a);\n", "--fix")
         self.assertEqual((code, out, err), (DONE, "CREATE INDEX ASYNC i ON t (a);\n", ""))
 
+    def test_a_script_need_not_be_utf8(self):
+        (self.folder / "latin.sql").write_bytes(b"SELECT '\xe4' x y\xe4;\nTRUNCATE t;\n")
+        done = self.run_it("dsql", "lint", "latin.sql", "--json")
+        self.assertEqual((done.code, done.json["errors"]), (REFUSED, 2), done)
+
     def test_our_own_migrations_pass(self):
         dump = self.run_it("schema", "dump", "--dialect", "dsql")
         self.assertEqual(dump.code, DONE, dump)
@@ -90,6 +95,8 @@ class DsqlLint(binary.CommandTest):
 
     def test_a_file_that_is_not_there(self):
         self.assert_fails(self.run_it("dsql", "lint", "nowhere.sql"), USAGE, "nowhere.sql")
+        (self.folder / "folder.sql").mkdir()
+        self.assert_fails(self.run_it("dsql", "lint", "folder.sql"), USAGE, "folder.sql")
         self.assertEqual(self.run_it("dsql", "lint").code, USAGE)
 
 
