@@ -82,6 +82,18 @@ TEST_F(GatewayBatches, AnErrorInTheMiddleSkipsTheRest) {
     EXPECT_EQ(other.exec("SELECT sum(v) FROM t").cell(), "60");
 }
 
+// What makes a lock last is prepared before the lock itself has run.
+TEST_F(GatewayBatches, AWrongLockingStatementIsToldAsWhatItIs) {
+    const char* wrong = "SELECT nothing FROM t WHERE id = 1 FOR UPDATE";
+    EXPECT_EQ(c.pipeline({"BEGIN", "UPDATE t SET v = 0 WHERE id = 1", wrong, "COMMIT"}),
+              (Outcomes{"BEGIN", "UPDATE 1", "42703", "skipped"}));
+    EXPECT_EQ(c.status(), 'E');
+    EXPECT_EQ(c.exec("COMMIT").tag, "ROLLBACK");
+    EXPECT_EQ(c.exec(wrong, {}).code, "42703");
+    EXPECT_EQ(c.status(), 'I');
+    EXPECT_EQ(c.exec("SELECT v FROM t WHERE id = $1 FOR UPDATE", {"1"}).cell(), "10");
+}
+
 // A server that is answering, or waits for somebody, does not read meanwhile.
 TEST_F(GatewayBatches, ALongBatchIsSentWhileTheServerIsBusy) {
     ASSERT_EQ(other.exec("CREATE TABLE long (id integer PRIMARY KEY, v text)").code, "");

@@ -211,7 +211,8 @@ private:
                                                    const Together& together,
                                                    const Answer& answer);
     [[nodiscard]] std::optional<Together> gather(std::span<const Part> parts, bool commits);
-    void log_statements(std::span<const Part> parts);
+    [[nodiscard]] Progress run_in_failed(Hold& hold, std::span<Part> parts);
+    [[nodiscard]] std::optional<Progress> log_statements(std::span<const Part> parts);
     void give_way(std::span<Part> parts, std::size_t answered);
     [[nodiscard]] Ending stopped(Part& part, const Answer& answer);
 
@@ -219,8 +220,9 @@ private:
     [[nodiscard]] Answer converse(std::string_view bytes, const Sink& sink);
     [[nodiscard]] std::function<void()> watch();
     void replay();
-    int append_touches(std::string& bytes, std::span<const Part> parts);
-    int append_touches_of(std::string& bytes, const Call& call);
+    [[nodiscard]] std::optional<int> append_touches(std::string& bytes,
+                                                    std::span<const Part> parts);
+    [[nodiscard]] std::optional<int> append_touches_of(std::string& bytes, const Call& call);
     void rollback_to_snapshot();
     void end();
     bool let_blockers_make_way();

@@ -4,8 +4,6 @@
 
 #include "executor.hpp"
 
-#include <holdfast/base/assert.hpp>
-
 namespace holdfast::dsql {
 
 namespace {
@@ -98,10 +96,11 @@ std::optional<Executor::Together> Executor::gather(std::span<const Part> parts, 
         }
     }
     if (commits) {
-        together.touches = append_touches(together.bytes, parts);
-        if (doomed_) {
+        const auto touches = append_touches(together.bytes, parts);
+        if (!touches) {
             return std::nullopt;
         }
+        together.touches = *touches;
         append_message(together.bytes, 'H', {});  // We must hear when only the commit is left.
         append_own(together.bytes, "COMMIT");
     }
@@ -111,11 +110,7 @@ std::optional<Executor::Together> Executor::gather(std::span<const Part> parts, 
 
 Executor::Progress Executor::run_together(Hold& hold, std::span<Part> parts, bool commits) {
     if (failed()) {
-        const auto refused = std::find_if(
-            parts.begin(), parts.end(), [](const Part& part) { return !part.bytes.empty(); });
-        return {.done = static_cast<std::size_t>(refused - parts.begin()),
-                .stopped = refuse(hold, in_failed_transaction()),
-                .committed = {}};
+        return run_in_failed(hold, parts);
     }
     // Whoever cannot be undone cannot give way either.
     std::optional<Progress> progress;
@@ -126,6 +121,24 @@ Executor::Progress Executor::run_together(Hold& hold, std::span<Part> parts, boo
         progress = try_together(hold, parts, commits, Company::alone);
     }
     return std::move(progress).value_or(Progress{});
+}
+
+// Nothing is run there any more. What is only forgotten may be forgotten even so: clients close
+// what they no longer need with whatever they send next, which may be their ROLLBACK.
+Executor::Progress Executor::run_in_failed(Hold& hold, std::span<Part> parts) {
+    const auto has_bytes = [](const Part& part) { return !part.bytes.empty(); };
+    const auto refused = std::find_if(parts.begin(), parts.end(), [&](const Part& part) {
+        return has_bytes(part) && part.type != 'C';
+    });
+    const auto closed = parts.first(static_cast<std::size_t>(refused - parts.begin()));
+    Progress progress{.done = closed.size(), .stopped = {}, .committed = {}};
+    if (std::any_of(closed.begin(), closed.end(), has_bytes)) {
+        progress = try_together(hold, closed, false, Company::shared).value_or(Progress{});
+    }
+    if (refused != parts.end()) {
+        progress.stopped = refuse(hold, in_failed_transaction());
+    }
+    return progress;
 }
 
 std::optional<Executor::Progress> Executor::try_together(Hold& hold,
@@ -180,8 +193,10 @@ std::optional<Executor::Progress> Executor::conclude(
     Hold& hold, Turn& turn, std::span<Part> parts, const Together& together, const Answer& answer) {
     const std::size_t answered = together.answered;
     const bool commit_reached = together.commits && answered == parts.size();
-    const bool only_commit_left = commit_reached && together.touched >= together.touches;
-    if (only_commit_left) {
+    // Unless a late cancellation came before it, which leaves the transaction as it was.
+    const bool committed =
+        commit_reached && together.touched >= together.touches && answer.status != 'E';
+    if (committed) {
         return Progress{.done = answered, .stopped = {}, .committed = ended(answer)};
     }
     if (!answer.ok() && yielded_) {
@@ -191,7 +206,9 @@ std::optional<Executor::Progress> Executor::conclude(
     if (commit_reached) {
         return Progress{.done = answered, .stopped = {}, .committed = conflict_at_commit()};
     }
-    log_statements(parts.first(answered));
+    if (auto beyond_limit = log_statements(parts.first(answered))) {
+        return beyond_limit;
+    }
     if (answer.ok()) {
         return Progress{.done = answered, .stopped = {}, .committed = {}};
     }
@@ -223,16 +240,21 @@ void Executor::give_way(std::span<Part> parts, std::size_t answered) {
     must(exchange(bytes, {}));
 }
 
-void Executor::log_statements(std::span<const Part> parts) {
-    for (const Part& part : parts) {
+// Where it stops if there were more rows than anybody could tell beforehand.
+std::optional<Executor::Progress> Executor::log_statements(std::span<const Part> parts) {
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        const Part& part = parts[i];
         if (!part.call || only_reads(part.call->statement->kind)) {
             continue;
         }
         const Answer answer{.error = {}, .completion = part.completion};
         const bool writes = part.call->statement->kind == Kind::write;
-        const Ending ending = completed(*part.call, answer, writes ? answer.rows() : 0);
-        HOLDFAST_ASSERT(ending.ok());  // Its rows were counted before.
+        Ending ending = completed(*part.call, answer, writes ? answer.rows() : 0);
+        if (!ending.ok()) {
+            return Progress{.done = i, .stopped = std::move(ending), .committed = {}};
+        }
     }
+    return std::nullopt;
 }
 
 // Requires: the part is the one that has failed, and our turn if its statement changes rows.

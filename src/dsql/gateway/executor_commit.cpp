@@ -4,12 +4,6 @@
 
 namespace holdfast::dsql {
 
-namespace {
-
-constexpr std::int64_t mebibyte = std::int64_t{1} << 20U;
-
-}  // namespace
-
 Ending Executor::conflict_at_commit() {
     must(backend_->run({"ROLLBACK"}));
     ++cluster_.counters.conflicts;
@@ -28,7 +22,7 @@ void Executor::forget_touches(std::string& bytes) {
 }
 
 // A statement that locks rows is run again and again, so what it needs at commit is prepared once.
-// Null if that was refused, and the transaction is doomed.
+// Null if that was refused, and the transaction below has failed.
 const Executor::Touches* Executor::touches_of(const Call& call) {
     const auto key = std::pair(call.statement, call.types);
     if (const auto found = touches_.find(key); found != touches_.end()) {
@@ -55,16 +49,21 @@ const Executor::Touches* Executor::touches_of(const Call& call) {
     }
     if (!bytes.empty()) {
         append_sync(bytes);
-        doomed_ = !exchange(bytes, {}).ok();
+        if (!exchange(bytes, {}).ok()) {
+            return nullptr;
+        }
     }
-    return doomed_ ? nullptr : &touches_.emplace(key, std::move(touches)).first->second;
+    return &touches_.emplace(key, std::move(touches)).first->second;
 }
 
-int Executor::append_touches_of(std::string& bytes, const Call& call) {
-    const Touches* touches =
-        doomed_ || call.statement->row_locks.empty() ? nullptr : touches_of(call);
-    if (touches == nullptr) {
+std::optional<int> Executor::append_touches_of(std::string& bytes, const Call& call) {
+    if (call.statement->row_locks.empty()) {
         return 0;
+    }
+    const Touches* touches = touches_of(call);
+    if (touches == nullptr) {
+        rollback_to_snapshot();
+        return std::nullopt;
     }
     for (const std::string& name : touches->names) {
         append_message(bytes, 'C', BodyWriter().bytes("P").text(own_name).body());
@@ -76,16 +75,26 @@ int Executor::append_touches_of(std::string& bytes, const Call& call) {
 }
 
 // PostgreSQL forgets a row lock at commit; the service judges FOR UPDATE as a write. So the row is
-// written as it is. How many statements that takes. Requires: our turn.
-int Executor::append_touches(std::string& bytes, std::span<const Part> parts) {
-    int touches = 0;
+// written as it is. How many statements that takes; empty if one is refused: then the transaction
+// is doomed, or a statement that has not run yet is wrong by itself. Requires: our turn.
+std::optional<int> Executor::append_touches(std::string& bytes, std::span<const Part> parts) {
+    int all = 0;
     for (const Call& call : log_) {
-        touches += append_touches_of(bytes, call);
+        const auto touches = append_touches_of(bytes, call);
+        if (!touches) {
+            doomed_ = true;
+            return std::nullopt;
+        }
+        all += *touches;
     }
     for (const Part& part : parts) {
-        touches += part.call ? append_touches_of(bytes, *part.call) : 0;
+        const auto touches = part.call ? append_touches_of(bytes, *part.call) : 0;
+        if (!touches) {
+            return std::nullopt;
+        }
+        all += *touches;
     }
-    return touches;
+    return all;
 }
 
 // Whoever has lost hears of that first.
@@ -93,20 +102,14 @@ Ending Executor::too_large(Hold& hold) {
     const Turn turn(*this, hold);
     replay();
     std::string bytes;
-    append_touches(bytes, {});
+    const bool touched = !doomed_ && append_touches(bytes, {});
     append_sync(bytes);
-    if (doomed_ || !exchange(bytes, {}).ok()) {
+    if (!touched || !exchange(bytes, {}).ok()) {
         return conflict_at_commit();
     }
-    const std::int64_t limit = cluster_.options().limits.bytes;
-    const std::int64_t size = bytes_;
+    const Trouble trouble = transaction_too_large(bytes_, cluster_.options().limits.bytes);
     rollback(hold);
-    return Ending::failed(
-        {.code = "54000",
-         .message = fmt::format("transaction size limit {}mb exceeded", limit / mebibyte),
-         .detail = fmt::format("Current transaction size {}mb > {}mb",
-                               (size + mebibyte - 1) / mebibyte,
-                               limit / mebibyte)});
+    return Ending::failed(trouble);
 }
 
 Ending Executor::schema_conflict_at_commit(const Hold& hold) {
@@ -142,9 +145,11 @@ Ending Executor::commit(Hold& hold) {
 Ending Executor::ended(const Answer& answer) {
     const std::vector<TableName> changed = std::move(changed_);
     const bool ddl = ddl_ > 0;
+    const bool given_up = cancelled_ || yielded_;  // Its deferred checks, for somebody's sake.
     end();
     if (!answer.ok()) {
-        if (!answer.what().is_conflict()) {
+        const ServerError error = answer.what();
+        if (!error.is_conflict() && !(error.code == "57014" && given_up)) {
             return failed_with(answer);
         }
         ++cluster_.counters.conflicts;

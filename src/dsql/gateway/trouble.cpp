@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <fmt/core.h>
+
 #include <holdfast/dsql/wire.hpp>
 
 namespace holdfast::dsql {
@@ -86,6 +88,15 @@ Trouble server_unavailable() {
 
 Trouble unsupported(std::string message) {
     return {.code = "0A000", .message = std::move(message)};
+}
+
+Trouble transaction_too_large(std::int64_t size, std::int64_t limit) {
+    constexpr std::int64_t mebibyte = std::int64_t{1} << 20U;
+    return {.code = "54000",
+            .message = fmt::format("transaction size limit {}mb exceeded", limit / mebibyte),
+            .detail = fmt::format("Current transaction size {}mb > {}mb",
+                                  (size + mebibyte - 1) / mebibyte,
+                                  limit / mebibyte)};
 }
 
 }  // namespace holdfast::dsql

@@ -1,6 +1,7 @@
 // What the gateway says when it says no, in the service's words.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -37,5 +38,6 @@ struct ServerError {
 [[nodiscard]] Trouble in_failed_transaction();
 [[nodiscard]] Trouble server_unavailable();
 [[nodiscard]] Trouble unsupported(std::string message);
+[[nodiscard]] Trouble transaction_too_large(std::int64_t size, std::int64_t limit);
 
 }  // namespace holdfast::dsql
