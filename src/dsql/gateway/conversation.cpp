@@ -101,7 +101,12 @@ void Conversation::run() {
         }
         switch (message->type) {
             case 'Q':
-                query(BodyReader(message->body).text());
+                if (!steps_.empty()) {
+                    process(false);  // What came first is answered first.
+                }
+                if (!skipping_) {
+                    query(BodyReader(message->body).text());
+                }
                 break;
             case 'P':
             case 'B':

@@ -18,6 +18,12 @@ void append_empty(std::string& out, char type) {
     append_message(out, type, {});
 }
 
+// Whether we say what a statement gives, because the server below does not know it or would give
+// something else.
+bool is_answered_here(const Judged* statement) {
+    return statement != nullptr && (is_control(statement->kind) || statement->async);
+}
+
 }  // namespace
 
 Conversation::Prepared Conversation::prepared(std::string_view text, std::string_view types) {
@@ -77,35 +83,44 @@ bool Conversation::may_run_alone() {
     int executed = 0;
     std::map<std::string_view, Prepared> parsed;
     std::map<std::string_view, const Prepared*> bound;
+    const auto find = [&](std::string_view name) {
+        const auto own = parsed.find(name);
+        return own != parsed.end() ? &own->second : find_statement(name);
+    };
+    const auto fits = [this](const Prepared* statement) {
+        return statement != nullptr && statement->single() != nullptr &&
+               can_run_alone(*statement->single());
+    };
     for (const Step& step : steps_) {
         BodyReader body(step.body);
         switch (step.type) {
             case 'P': {
                 const std::string_view name = body.text();
                 const std::string_view text = body.text();
-                const Prepared& statement = parsed[name] = prepared(text, body.rest());
-                if (statement.single() == nullptr || !can_run_alone(*statement.single())) {
+                if (!fits(&(parsed[name] = prepared(text, body.rest())))) {
                     return false;
                 }
                 break;
             }
             case 'B': {
                 const std::string_view portal = body.text();
-                const std::string_view name = body.text();
-                if (body.rest().size() >
-                    static_cast<std::size_t>(cluster_.options().limits.value_bytes)) {
-                    return false;  // Somebody has to look at its size.
-                }
-                const auto own = parsed.find(name);
-                const Prepared* statement =
-                    own != parsed.end() ? &own->second : find_statement(name);
-                if (statement == nullptr || statement->single() == nullptr ||
-                    !can_run_alone(*statement->single())) {
-                    return false;
+                const Prepared* statement = find(body.text());
+                if (!fits(statement) ||
+                    body.rest().size() >
+                        static_cast<std::size_t>(cluster_.options().limits.value_bytes)) {
+                    return false;  // Of its size, somebody has to take care.
                 }
                 bound[portal] = statement;
                 break;
             }
+            case 'D':
+                if (body.bytes(1) == "S") {
+                    const Prepared* statement = find(body.text());
+                    if (statement != nullptr && is_answered_here(statement->single())) {
+                        return false;
+                    }
+                }
+                break;
             case 'E':
                 ++executed;
                 if (!bound.contains(body.text())) {
@@ -124,6 +139,12 @@ void Conversation::run_alone(const Hold& hold) {
     std::string bytes;
     std::vector<TableName> tables;
     bool shows = false;
+    // What becomes of the statements, one entry for each Parse and Close; known when that is done.
+    struct Change {
+        std::optional<std::string> name{};  // None for a portal.
+        std::optional<Prepared> statement{};
+    };
+    std::vector<Change> changes;
     for (const Step& step : steps_) {
         BodyReader body(step.body);
         if (step.type == 'P') {
@@ -134,21 +155,40 @@ void Conversation::run_alone(const Hold& hold) {
                 bytes,
                 'P',
                 BodyWriter().text(name).text(statement.single()->text).bytes(body.rest()).body());
-            statements_.insert_or_assign(std::string(name), std::move(statement));
+            changes.push_back({std::string(name), std::move(statement)});
             continue;
         }
         if (step.type == 'B') {
             (void)body.text();
-            const Judged& statement = *find_statement(body.text())->single();
+            const std::string_view name = body.text();
+            const auto own =
+                std::find_if(changes.rbegin(), changes.rend(), [&](const Change& change) {
+                    return change.statement && change.name == name;
+                });
+            const Judged& statement =
+                own != changes.rend() ? *own->statement->single() : *find_statement(name)->single();
             tables = statement.tables;
             shows = statement.kind == Kind::show;
-        } else if (step.type == 'C' && body.bytes(1) == "S") {
-            statements_.erase(std::string(body.text()));
+        } else if (step.type == 'C') {
+            Change& change = changes.emplace_back();
+            if (body.bytes(1) == "S") {
+                change.name = body.text();
+            }
         }
         append_message(bytes, step.type, step.body);
     }
     append_sync(bytes);
-    const Ending ending = executor_->execute_alone(hold, tables, bytes, sink());
+    std::size_t done = 0;
+    const auto hear = [&](const Message& message) {
+        if (message.type == '1' || message.type == '3') {
+            Change& change = changes[done++];
+            if (change.name) {
+                name_statement(*change.name, std::move(change.statement));
+            }
+        }
+        put(message.bytes);
+    };
+    const Ending ending = executor_->execute_alone(hold, tables, bytes, hear);
     put(ending.ok() && shows ? Ending::done("SHOW") : ending);
 }
 
@@ -332,6 +372,9 @@ void Conversation::bind(Hold& hold, const Step& step) {
         append_empty(bytes, '2');
         append_own_answer(bytes);
     } else {
+        if (statement != nullptr && executor_->idle()) {
+            executor_->begin(hold, false, true);  // A portal lives as long as its transaction.
+        }
         append_step(step);
     }
     if (statement != nullptr) {
@@ -348,8 +391,7 @@ void Conversation::describe(const Step& step) {
                                 : portal != nullptr ? &portal->statement
                                                     : nullptr;
     const Judged* single = statement != nullptr ? statement->single() : nullptr;
-    const bool ours = single != nullptr && (is_control(single->kind) || single->async);
-    if (!ours) {
+    if (!is_answered_here(single)) {
         return append_step(step);
     }
     std::string bytes;
@@ -398,7 +440,7 @@ void Conversation::execute(Hold& hold, const Step& step) {
 // It goes down with its own Bind and Describe only: whatever came before is answered first.
 void Conversation::execute_by_itself(Hold& hold, const Step& step, const Call& call) {
     const auto before = std::find_if(parts_.rbegin(), parts_.rend(), [](const Part& part) {
-        return part.call || part.bytes.empty() || part.type == 'P';
+        return part.call || part.bytes.empty() || part.type == 'P' || part.type == 'C';
     });
     if (!flush_first(hold, static_cast<std::size_t>(parts_.rend() - before))) {
         return;
