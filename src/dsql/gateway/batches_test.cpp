@@ -128,6 +128,23 @@ TEST_F(GatewayBatches, ALongBatchIsSentWhileTheServerIsBusy) {
     EXPECT_EQ(other.exec("COMMIT").code, "40001");
 }
 
+// Where a table has another one's name, what is known of the other one says nothing about it.
+TEST_F(GatewayBatches, ALimitHoldsWhereverTheTableIs) {
+    for (const char* sql : {"CREATE SCHEMA s",
+                            "CREATE TABLE s.t (id integer, v integer)",
+                            "INSERT INTO s.t SELECT 1, n FROM generate_series(1, 3) n",
+                            "INSERT INTO s.t SELECT 1, n FROM generate_series(1, 3) n",
+                            "SET search_path TO s"}) {
+        ASSERT_EQ(c.exec(sql).code, "") << sql;
+    }
+    const char* all = "UPDATE t SET v = 0 WHERE id = 1";
+    EXPECT_EQ(c.pipeline({"BEGIN", all}), (Outcomes{"BEGIN", "54000"}));
+    EXPECT_EQ(c.exec("COMMIT").tag, "ROLLBACK");
+    EXPECT_EQ(c.pipeline({"BEGIN", all, "COMMIT"}), (Outcomes{"BEGIN", "54000", "skipped"}));
+    EXPECT_EQ(c.exec("COMMIT").tag, "ROLLBACK");
+    EXPECT_EQ(c.exec(all).code, "54000");
+}
+
 // The client was told that the statement behind the error does not exist, so its name is free.
 TEST_F(GatewayBatches, AStatementIsKnownOnlyIfItWasPrepared) {
     const auto prepare = [&](const char* name, const char* sql) {

@@ -17,16 +17,17 @@ namespace {
 
 constexpr std::size_t judgements_kept = 10'000;
 
+// Requires: a schema.
 std::string full_name(const TableName& name) {
-    return fmt::format(
-        "{}.{}", quoted_name(name.schema.empty() ? "public" : name.schema), quoted_name(name.name));
+    return fmt::format("{}.{}", quoted_name(name.schema), quoted_name(name.name));
 }
 
 // A serialised snapshot for everything, and no surprise from the server's own settings.
 constexpr std::string_view settings =
     R"(-c default_transaction_isolation=repeatable\ read -c timezone=UTC)"
     R"( -c standard_conforming_strings=on -c statement_timeout=0 -c lock_timeout=0)"
-    R"( -c idle_in_transaction_session_timeout=0 -c client_min_messages=notice)";
+    R"( -c idle_in_transaction_session_timeout=0 -c client_min_messages=notice)"
+    R"( -c dsql.disable_sync_create_index=on -c dsql.enable_batched_nestloop=on)";
 
 constexpr std::string_view version_number = "160015";
 
@@ -52,6 +53,22 @@ void ask_for_our_version(std::string& text) {
     }
 }
 
+// PostgreSQL takes a setting that it does not know only with a prefix.
+void name_as_ours(Judged& statement) {
+    const auto same = [](unsigned char a, unsigned char b) { return std::tolower(a) == b; };
+    std::string& text = statement.text;
+    const auto found = std::search(
+        text.begin(), text.end(), sync_index_setting.begin(), sync_index_setting.end(), same);
+    if (statement.kind == Kind::show) {
+        text = fmt::format(
+            "SELECT current_setting('{}') AS {}", sync_index_setting_below, sync_index_setting);
+    } else if (found != text.end()) {
+        const bool quoted = found != text.begin() && *std::prev(found) == '"';
+        const auto at = static_cast<std::size_t>(found - text.begin()) - (quoted ? 1 : 0);
+        text.replace(at, sync_index_setting.size() + (quoted ? 2 : 0), sync_index_setting_below);
+    }
+}
+
 // What the PostgreSQL below must be asked instead, where its own answer would be another.
 void stand_in(Judged& statement) {
     if (!statement.role.empty()) {
@@ -63,6 +80,8 @@ void stand_in(Judged& statement) {
                 : fmt::format("SELECT holdfast_gateway.iam_grant({}, {}, session_user)",
                               quoted_text(statement.arn),
                               quoted_text(statement.role));
+    } else if (statement.parameter == sync_index_setting) {
+        name_as_ours(statement);
     } else if (statement.kind == Kind::show && statement.parameter == "server_version") {
         statement.text = fmt::format("SELECT '{}' AS server_version", reported_version);
     } else if (statement.kind == Kind::show && statement.parameter == "server_version_num") {
@@ -74,15 +93,16 @@ void stand_in(Judged& statement) {
 
 class KnownTables final : public Tables {
 public:
-    explicit KnownTables(Cluster& cluster) : cluster_(cluster) {}
+    KnownTables(Cluster& cluster, const std::string& path) : cluster_(cluster), path_(path) {}
 
     [[nodiscard]] const TableFacts* find(const TableName& name) const override {
-        auto found = cluster_.traits(name);
+        auto found = cluster_.traits(cluster_.resolved(name, path_));
         return found ? &kept_.emplace_back(std::move(found->facts)) : nullptr;
     }
 
 private:
     Cluster& cluster_;
+    const std::string& path_;
     mutable std::deque<TableFacts> kept_;  // Grows without moving what was handed out.
 };
 
@@ -241,8 +261,27 @@ std::optional<std::int64_t> Cluster::rows_at_most(const Judged& statement) {
     return one_row ? std::optional<std::int64_t>(1) : std::nullopt;
 }
 
-std::shared_ptr<const Script> Cluster::judged(std::string_view sql, const Rules& rules) {
-    std::string key = fmt::format("{}{}", rules.sync_create_index ? 's' : ' ', sql);
+TableName Cluster::resolved(TableName name, const std::string& path) {
+    if (!name.schema.empty()) {
+        return name;
+    }
+    name.schema = "public";
+    if (!path.empty()) {
+        const auto found = ask(fmt::format(
+            "SELECT p.name FROM unnest({0}::text[]) WITH ORDINALITY AS p(name, at)"
+            " LEFT JOIN pg_class c ON c.relnamespace = to_regnamespace(quote_ident(p.name))"
+            "  AND c.relname = {1} ORDER BY c.relname IS NULL, p.at LIMIT 1",
+            quoted_text(path),
+            quoted_text(name.name)));
+        name.schema = found.empty() ? name.schema : *found[0][0];
+    }
+    return name;
+}
+
+std::shared_ptr<const Script> Cluster::judged(std::string_view sql,
+                                              const Rules& rules,
+                                              const std::string& path) {
+    std::string key = fmt::format("{}{}{}", rules.sync_create_index ? 's' : ' ', path, sql);
     std::uint64_t version = 0;
     {
         const std::lock_guard lock(catalogue_mutex_);
@@ -251,9 +290,16 @@ std::shared_ptr<const Script> Cluster::judged(std::string_view sql, const Rules&
         }
         version = version_;
     }
-    const KnownTables tables(*this);
+    const KnownTables tables(*this, path);
     Script judgement = judge(sql, rules, &tables);
-    std::for_each(judgement.begin(), judgement.end(), stand_in);
+    const auto resolve = [&](TableName& name) { name = resolved(std::move(name), path); };
+    for (Judged& statement : judgement) {
+        std::for_each(statement.tables.begin(), statement.tables.end(), resolve);
+        if (statement.target) {
+            resolve(*statement.target);
+        }
+        stand_in(statement);
+    }
     auto script = std::make_shared<const Script>(std::move(judgement));
     const std::lock_guard lock(catalogue_mutex_);
     if (judged_.size() >= judgements_kept) {

@@ -28,6 +28,10 @@ using Script = std::vector<Judged>;
 // What the gateway says it is.
 inline constexpr std::string_view reported_version = "16.15";
 
+// Whether CREATE INDEX may lack ASYNC, and what the PostgreSQL below calls that.
+inline constexpr std::string_view sync_index_setting = "disable_sync_create_index";
+inline constexpr std::string_view sync_index_setting_below = "dsql.disable_sync_create_index";
+
 // What the gateway must know of a table besides what the judge asks for.
 struct TableTraits {
     TableFacts facts;
@@ -77,8 +81,13 @@ public:
     // aside. Many may write at once as long as each of them can give way.
     [[nodiscard]] Turns& turns() noexcept { return turns_; }
 
-    // The judgement of a text, which is made once.
-    [[nodiscard]] std::shared_ptr<const Script> judged(std::string_view sql, const Rules& rules);
+    // The judgement of a text, which is made once. A bare name of a table is looked for in the
+    // schemas of `path`, an array as PostgreSQL writes it, or in public if there is none; the
+    // judgement has it with its schema.
+    [[nodiscard]] std::shared_ptr<const Script> judged(std::string_view sql,
+                                                       const Rules& rules,
+                                                       const std::string& path);
+    [[nodiscard]] TableName resolved(TableName name, const std::string& path);
     [[nodiscard]] std::optional<TableTraits> traits(const TableName& name);
     // Whether a statement may change more rows than it tells: by a cascade, or in a CTE.
     [[nodiscard]] bool ripples(const Judged& statement);

@@ -19,12 +19,14 @@ constexpr std::size_t steps_max = 1000;
 Conversation::Conversation(Cluster& cluster,
                            Channel& channel,
                            MessageStream& stream,
-                           std::shared_ptr<Executor> executor)
+                           std::shared_ptr<Executor> executor,
+                           bool has_settings)
     : cluster_(cluster),
       channel_(channel),
       stream_(stream),
       executor_(std::move(executor)),
-      opened_(cluster.clock().steady_now()) {}
+      opened_(cluster.clock().steady_now()),
+      has_settings_(has_settings) {}
 
 bool Conversation::too_old() const {
     return executor_->idle() &&
@@ -88,9 +90,21 @@ Executor::Sink Conversation::sink_without_rows() {
     };
 }
 
-Rules Conversation::rules() const {
-    return {.any_for_update = cluster_.options().any_for_update,
-            .sync_create_index = sync_create_index_};
+std::shared_ptr<const Script> Conversation::judged(const Hold& hold, std::string_view text) {
+    if (!settings_) {
+        settings_ = has_settings_ ? executor_->settings(hold) : Executor::Settings{};
+    }
+    return cluster_.judged(text,
+                           {.any_for_update = cluster_.options().any_for_update,
+                            .sync_create_index = settings_->sync_create_index},
+                           settings_->search_path);
+}
+
+void Conversation::ran(const Judged& statement) {
+    if (statement.sets_judging) {
+        has_settings_ = true;
+        settings_.reset();
+    }
 }
 
 void Conversation::run() {
@@ -240,6 +254,7 @@ Ending Conversation::run_statement(Hold& hold, const Call& call, std::string_vie
     }
     const bool quiet = !statement.role.empty();
     Ending ending = executor_->execute(hold, call, bytes, quiet ? sink_without_rows() : sink());
+    ran(statement);
     if (!ending.ok()) {
         return ending;
     }
@@ -253,8 +268,9 @@ Ending Conversation::run_statement(Hold& hold, const Call& call, std::string_vie
 // -----------------------------------------------------------------------------
 
 void Conversation::query(std::string_view text) {
-    const auto script = cluster_.judged(text, rules());
     Hold hold = executor_->hold();
+    settings_.reset();  // They may have been made within a transaction that has ended.
+    const auto script = judged(hold, text);
     const bool single = script->size() == 1;
     if (single && executor_->idle() && can_run_alone(script->front())) {
         run_alone(hold, script->front());
@@ -280,6 +296,7 @@ void Conversation::run_alone(const Hold& hold, const Judged& statement) {
     std::string bytes;
     append_message(bytes, 'Q', BodyWriter().text(statement.text).body());
     const Ending ending = executor_->execute_alone(hold, statement.tables, bytes, sink());
+    ran(statement);
     put(ending.ok() && statement.kind == Kind::show ? Ending::done("SHOW") : ending);
 }
 

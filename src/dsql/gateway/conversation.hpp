@@ -29,7 +29,8 @@ public:
     Conversation(Cluster& cluster,
                  Channel& channel,
                  MessageStream& stream,
-                 std::shared_ptr<Executor> executor);
+                 std::shared_ptr<Executor> executor,
+                 bool has_settings);
 
     // Until the client leaves, or the connection is too old.
     void run();
@@ -78,7 +79,7 @@ private:
 
     // Extended protocol.
     void process(bool synced);
-    [[nodiscard]] bool may_run_alone();
+    [[nodiscard]] bool may_run_alone(const Hold& hold);
     void run_alone(const Hold& hold);
     void take(Hold& hold, const Step& step);
     void parse(Hold& hold, const Step& step);
@@ -98,7 +99,9 @@ private:
     void execute_control(Hold& hold, const Judged& statement);
     void synchronise(Hold& hold);
     void fail(const Ending& ending);
-    [[nodiscard]] Prepared prepared(std::string_view text, std::string_view types);
+    [[nodiscard]] Prepared prepared(const Hold& hold,
+                                    std::string_view text,
+                                    std::string_view types);
     [[nodiscard]] const Prepared* find_statement(std::string_view name) const;
     [[nodiscard]] const Portal* find_portal(std::string_view name) const;
 
@@ -108,14 +111,17 @@ private:
     [[nodiscard]] Ending commit(Hold& hold);
     [[nodiscard]] Executor::Sink sink();
     [[nodiscard]] Executor::Sink sink_without_rows();
-    [[nodiscard]] Rules rules() const;
+    [[nodiscard]] std::shared_ptr<const Script> judged(const Hold& hold, std::string_view text);
+    void ran(const Judged& statement);
 
     Cluster& cluster_;
     Channel& channel_;
     MessageStream& stream_;
     std::shared_ptr<Executor> executor_;
     const Steady opened_;
-    bool sync_create_index_ = false;
+    // What decides how statements are judged, if the client has ever said something about it.
+    bool has_settings_;
+    std::optional<Executor::Settings> settings_{};  // Empty if they may have changed.
 
     std::string out_;
     std::string held_;  // The end of a statement whose transaction is not yet sure.

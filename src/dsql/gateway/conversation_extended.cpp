@@ -26,8 +26,10 @@ bool is_answered_here(const Judged* statement) {
 
 }  // namespace
 
-Conversation::Prepared Conversation::prepared(std::string_view text, std::string_view types) {
-    return {cluster_.judged(text, rules()), std::string(types)};
+Conversation::Prepared Conversation::prepared(const Hold& hold,
+                                              std::string_view text,
+                                              std::string_view types) {
+    return {judged(hold, text), std::string(types)};
 }
 
 const Conversation::Prepared* Conversation::find_statement(std::string_view name) const {
@@ -42,7 +44,8 @@ const Conversation::Portal* Conversation::find_portal(std::string_view name) con
 
 void Conversation::process(bool synced) {
     Hold hold = executor_->hold();
-    if (!skipping_ && synced && executor_->idle() && may_run_alone()) {
+    settings_.reset();  // They may have been made within a transaction that has ended.
+    if (!skipping_ && synced && executor_->idle() && may_run_alone(hold)) {
         run_alone(hold);
         steps_.clear();
         ready();
@@ -79,7 +82,7 @@ void Conversation::process(bool synced) {
 }
 
 // True if all steps together are at most one statement, which needs nothing from us.
-bool Conversation::may_run_alone() {
+bool Conversation::may_run_alone(const Hold& hold) {
     int executed = 0;
     std::map<std::string_view, Prepared> parsed;
     std::map<std::string_view, const Prepared*> bound;
@@ -97,7 +100,7 @@ bool Conversation::may_run_alone() {
             case 'P': {
                 const std::string_view name = body.text();
                 const std::string_view text = body.text();
-                if (!fits(&(parsed[name] = prepared(text, body.rest())))) {
+                if (!fits(&(parsed[name] = prepared(hold, text, body.rest())))) {
                     return false;
                 }
                 break;
@@ -134,7 +137,7 @@ bool Conversation::may_run_alone() {
     return executed <= 1;
 }
 
-// Requires: may_run_alone().
+// Requires: may_run_alone(hold).
 void Conversation::run_alone(const Hold& hold) {
     std::string bytes;
     std::vector<TableName> tables;
@@ -150,7 +153,7 @@ void Conversation::run_alone(const Hold& hold) {
         if (step.type == 'P') {
             const std::string_view name = body.text();
             const std::string_view text = body.text();
-            Prepared statement = prepared(text, body.rest());
+            Prepared statement = prepared(hold, text, body.rest());
             append_message(
                 bytes,
                 'P',
@@ -169,6 +172,7 @@ void Conversation::run_alone(const Hold& hold) {
                 own != changes.rend() ? *own->statement->single() : *find_statement(name)->single();
             tables = statement.tables;
             shows = statement.kind == Kind::show;
+            ran(statement);  // Nothing is judged here any more before it has.
         } else if (step.type == 'C') {
             Change& change = changes.emplace_back();
             if (body.bytes(1) == "S") {
@@ -320,7 +324,7 @@ void Conversation::parse(Hold& hold, const Step& step) {
     BodyReader body(step.body);
     const std::string_view name = body.text();
     const std::string_view text = body.text();
-    Prepared statement = prepared(text, body.rest());
+    Prepared statement = prepared(hold, text, body.rest());
     const Judged* single = statement.single();
     const bool control = single != nullptr && is_control(single->kind) && !single->refusal;
     const bool refused = single != nullptr && (single->refusal || single->kind == Kind::copy_in);

@@ -264,6 +264,16 @@ Ending Executor::failed_with(const Answer& answer) {
     return ending;
 }
 
+Executor::Settings Executor::settings(const Hold&) {
+    const auto row =
+        backend_
+            ->query(fmt::format("SELECT current_schemas(false), lower(current_setting('{}'))"
+                                " IN ('off', 'false', 'no', '0')",
+                                sync_index_setting_below))
+            .at(0);
+    return {.search_path = row.at(0).value_or(""), .sync_create_index = row.at(1) == "t"};
+}
+
 Ending Executor::pass(const Hold& hold, std::string_view bytes, const Sink& sink) {
     if (failed()) {
         return refuse(hold, in_failed_transaction());

@@ -127,6 +127,12 @@ public:
                                        const std::vector<TableName>& tables,
                                        std::string_view bytes,
                                        const Sink& sink);
+    // What the session's settings have to say to who judges its statements.
+    struct Settings {
+        std::string search_path;  // The schemas in which a bare name is looked for, an array.
+        bool sync_create_index = false;
+    };
+    [[nodiscard]] Settings settings(const Hold& hold);
     // What is no statement: parsing, describing. An error fails an open transaction.
     [[nodiscard]] Ending pass(const Hold& hold, std::string_view bytes, const Sink& sink);
     // COPY ... FROM STDIN, whose data have been collected.

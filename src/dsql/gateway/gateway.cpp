@@ -355,7 +355,7 @@ private:
         ++cluster.counters.open;
         ++cluster.counters.opened;
         if (channel.write(greeting)) {
-            Conversation(cluster, channel, stream, executor).run();
+            Conversation(cluster, channel, stream, executor, startup.sets_judging()).run();
         }
     }
 

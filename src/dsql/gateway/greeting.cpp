@@ -124,6 +124,11 @@ std::string Startup::cluster_id() const {
     return named.empty() ? cluster_id_of(server_name) : named;
 }
 
+bool Startup::sets_judging() const {
+    const Backend::Params settings = settings_of(*this);
+    return settings.contains("search_path") || settings.contains(sync_index_setting);
+}
+
 std::optional<Startup> read_startup(
     Channel& channel, MessageStream& stream, int fd, SSL_CTX* context, Tls& tls) {
     while (const auto message = wait_for_message(channel, stream)) {
@@ -237,8 +242,10 @@ std::optional<Trouble> authenticate(Cluster& cluster,
 std::unique_ptr<Backend> open_backend(Cluster& cluster, const Startup& startup) {
     auto backend = cluster.connect(startup.value("user"));
     for (const auto& [name, value] : settings_of(startup)) {
-        (void)backend->query(
-            fmt::format("SELECT set_config({}, {}, false)", quoted_text(name), quoted_text(value)));
+        const std::string_view known =
+            name == sync_index_setting ? sync_index_setting_below : std::string_view(name);
+        (void)backend->query(fmt::format(
+            "SELECT set_config({}, {}, false)", quoted_text(known), quoted_text(value)));
     }
     return backend;
 }

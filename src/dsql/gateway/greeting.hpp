@@ -26,6 +26,8 @@ struct Startup {
     // The id in `options=-c amzn-cluster-id=...`, for those who have no name to send.
     [[nodiscard]] std::string cluster_option() const;
     [[nodiscard]] std::string cluster_id() const;
+    // Whether it decides how statements are judged.
+    [[nodiscard]] bool sets_judging() const;
 };
 
 struct TlsFree {

@@ -162,6 +162,43 @@ TEST_F(GatewayProtocol, SettingsStayWithinTheirTransaction) {
               "setting configuration parameter \"statement_timeout\" not supported");
 }
 
+TEST_F(GatewayProtocol, AnIndexIsMadeAtOnceIfTheClientSaysSo) {
+    EXPECT_EQ(c.exec("CREATE INDEX i ON t (v)").code, "0A000");
+    EXPECT_EQ(c.exec("SHOW disable_sync_create_index").cell(), "on");
+    ASSERT_EQ(c.exec("SET disable_sync_create_index = off").outcome(), "SET");
+    EXPECT_EQ(c.exec("SHOW disable_sync_create_index").cell(), "off");
+    EXPECT_EQ(c.exec("CREATE INDEX i ON t (v)").outcome(), "CREATE INDEX");
+    ASSERT_EQ(c.exec("BEGIN").code, "");
+    ASSERT_EQ(c.exec("SET LOCAL \"disable_sync_create_index\" TO on").outcome(), "SET");
+    EXPECT_EQ(c.exec("CREATE INDEX j ON t (v)").code, "0A000");
+    ASSERT_EQ(c.exec("ROLLBACK").code, "");
+    EXPECT_EQ(c.exec("CREATE INDEX j ON t (v)", {}).outcome(), "CREATE INDEX");
+    ASSERT_EQ(c.exec("RESET ALL").code, "");
+    EXPECT_EQ(c.exec("CREATE INDEX k ON t (v)").code, "0A000");
+}
+
+// Whatever the gateway knows of a table must be of the table that is meant.
+TEST_F(GatewayProtocol, ABareNameIsLookedForWhereTheClientSays) {
+    auto params = cluster.params();
+    params["options"] = "-c search_path=s,public";
+    const Client other(params);
+    for (const char* sql : {"CREATE SCHEMA s",
+                            "CREATE TABLE s.u (id integer PRIMARY KEY, v integer)",
+                            "INSERT INTO s.u VALUES (1, 10)",
+                            "SET search_path TO s, public"}) {
+        ASSERT_EQ(c.exec(sql).code, "") << sql;
+    }
+    ASSERT_EQ(other.exec("SELECT v FROM u").code, "40001");  // OC001: the table is new to it.
+    EXPECT_EQ(c.exec("SELECT v FROM u WHERE v = 10 FOR UPDATE").code, "0A000");
+    ASSERT_EQ(c.exec("BEGIN").code, "");
+    ASSERT_EQ(other.exec("BEGIN").code, "");
+    ASSERT_EQ(c.exec("SELECT v FROM u WHERE id = 1 FOR UPDATE").cell(), "10");
+    ASSERT_EQ(other.exec("UPDATE u SET v = 11 WHERE id = 1", {}).tag, "UPDATE 1");
+    EXPECT_EQ(c.exec("COMMIT").tag, "COMMIT");
+    EXPECT_EQ(other.exec("COMMIT").code, "40001");
+    EXPECT_EQ(c.exec("SELECT v FROM t WHERE id = 1 FOR UPDATE").cell(), "10");
+}
+
 }  // namespace
 
 }  // namespace holdfast::dsql::tests
