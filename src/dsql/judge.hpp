@@ -101,6 +101,7 @@ struct Judged {
     bool writes_by_cte = false;
     bool calls_volatile =
         false;  // nextval, gen_random_uuid, random, clock_timestamp, ...: not the same twice.
+    std::vector<std::string> functions;  // All it calls by name, for who knows what they do.
     bool read_only = false;              // BEGIN READ ONLY.
     bool has_parameters = false;
     // Columns that the WHERE clause of a write or lock binds by equality to something constant, at

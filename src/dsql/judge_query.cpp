@@ -309,6 +309,7 @@ private:
         const std::string name = string_value(names.back());
         const std::string schema = names.size() > 1 ? string_value(names.front()) : "";
         judging_.out.calls_volatile = judging_.out.calls_volatile || is_volatile_function(name);
+        judging_.out.functions.push_back(name);
         const std::size_t location = location_of(node);
         if (schema == "sys" && name == "wait_for_job") {
             judging_.refuse(

@@ -145,6 +145,30 @@ TEST_F(GatewayBatches, ALimitHoldsWhereverTheTableIs) {
     EXPECT_EQ(c.exec(all).code, "54000");
 }
 
+// Else it would be lost when its transaction is moved aside, and nobody would count its rows.
+TEST_F(GatewayBatches, AQueryThatCallsWhatWritesIsAWrite) {
+    for (const char* sql :
+         {"CREATE FUNCTION raise(k integer) RETURNS integer LANGUAGE sql AS"
+          " 'UPDATE t SET v = v + 1 WHERE id = k RETURNING v'",
+          "CREATE FUNCTION raise_twice(k integer) RETURNS integer LANGUAGE sql AS"
+          " 'SELECT raise(k); SELECT raise(k)'",
+          "CREATE FUNCTION wipe() RETURNS void LANGUAGE sql AS 'UPDATE t SET v = 0'"}) {
+        ASSERT_EQ(c.exec(sql).code, "") << sql;
+    }
+    ASSERT_EQ(c.exec("BEGIN").code, "");
+    ASSERT_EQ(c.exec("SELECT raise_twice(1)").cell(), "12");
+    ASSERT_EQ(other.exec("UPDATE t SET v = 13 WHERE id = 1").code, "");
+    EXPECT_EQ(c.exec("COMMIT").code, "40001");
+    ASSERT_EQ(c.exec("BEGIN").code, "");
+    ASSERT_EQ(c.exec("SELECT raise(1)").cell(), "14");
+    ASSERT_EQ(other.exec("UPDATE t SET v = 21 WHERE id = 2").code, "");
+    EXPECT_EQ(c.exec("COMMIT").tag, "COMMIT");
+    EXPECT_EQ(c.pipeline({"BEGIN", "SELECT wipe()", "SELECT wipe()", "COMMIT"}),
+              (Outcomes{"BEGIN", "SELECT 1", "54000", "skipped"}));
+    EXPECT_EQ(c.exec("COMMIT").tag, "ROLLBACK");
+    EXPECT_EQ(other.exec("SELECT string_agg(v::text, ',' ORDER BY id) FROM t").cell(), "14,21,30");
+}
+
 // The client was told that the statement behind the error does not exist, so its name is free.
 TEST_F(GatewayBatches, AStatementIsKnownOnlyIfItWasPrepared) {
     const auto prepare = [&](const char* name, const char* sql) {

@@ -261,6 +261,59 @@ std::optional<std::int64_t> Cluster::rows_at_most(const Judged& statement) {
     return one_row ? std::optional<std::int64_t>(1) : std::nullopt;
 }
 
+std::vector<WritingFunction> Cluster::writing_functions() {
+    {
+        const std::lock_guard lock(catalogue_mutex_);
+        if (writing_functions_) {
+            return *writing_functions_;
+        }
+    }
+    std::vector<WritingFunction> writing;
+    std::vector<WritingFunction> others;
+    for (const auto& row :
+         ask("SELECT p.proname, f.body, f.body ~* 'insert|update|delete', f.body ~*"
+             " 'nextval|random|clock_timestamp|timeofday|txid|uuid' FROM pg_proc p,"
+             " LATERAL (SELECT coalesce(pg_get_function_sqlbody(p.oid), p.prosrc) AS body) f"
+             " WHERE p.provolatile = 'v' AND p.prokind = 'f' AND p.pronamespace NOT IN"
+             " (SELECT oid FROM pg_namespace WHERE nspname IN"
+             "  ('pg_catalog', 'information_schema', 'sys', 'holdfast_gateway'))")) {
+        (*row[2] == "t" ? writing : others).push_back({*row[0], *row[1], *row[3] == "t"});
+    }
+    for (std::size_t i = 0; i < writing.size(); ++i) {  // Grows by those who call them.
+        for (auto other = others.begin(); other != others.end();) {
+            if (other->body.find(writing[i].name) == std::string::npos) {
+                ++other;
+                continue;
+            }
+            other->differs = other->differs || writing[i].differs;
+            writing.push_back(std::move(*other));
+            other = others.erase(other);
+        }
+    }
+    const std::lock_guard lock(catalogue_mutex_);
+    writing_functions_ = writing;
+    return writing;
+}
+
+// A query that calls what writes is a write, and nobody can tell of how many rows.
+void Cluster::look_into_functions(Judged& statement) {
+    const bool runs = statement.kind == Kind::read || statement.kind == Kind::lock ||
+                      statement.kind == Kind::write;
+    if (!runs || statement.functions.empty()) {
+        return;
+    }
+    for (const WritingFunction& function : writing_functions()) {
+        const auto& called = statement.functions;
+        if (std::find(called.begin(), called.end(), function.name) != called.end()) {
+            statement.kind = Kind::write;
+            statement.writes_by_cte = true;
+            statement.calls_volatile = statement.calls_volatile || function.differs;
+            statement.returning = true;
+            statement.twin.clear();
+        }
+    }
+}
+
 TableName Cluster::resolved(TableName name, const std::string& path) {
     if (!name.schema.empty()) {
         return name;
@@ -298,6 +351,7 @@ std::shared_ptr<const Script> Cluster::judged(std::string_view sql,
         if (statement.target) {
             resolve(*statement.target);
         }
+        look_into_functions(statement);
         stand_in(statement);
     }
     auto script = std::make_shared<const Script>(std::move(judgement));
@@ -323,6 +377,7 @@ void Cluster::schema_changed(const std::vector<TableName>& tables) {
         changed_[full_name(table)] = version_;
     }
     traits_.clear();
+    writing_functions_.reset();
     judged_.clear();
 }
 

@@ -39,6 +39,13 @@ struct TableTraits {
     bool cascades = false;           // A change here may change rows elsewhere.
 };
 
+// A function of the client's own that writes, by itself or by calling another one.
+struct WritingFunction {
+    std::string name;
+    std::string body;
+    bool differs = false;  // It would not write the same twice.
+};
+
 // The rate at which connections may be opened, and how many there may be.
 class Doorman {
 public:
@@ -132,6 +139,8 @@ private:
     };
 
     [[nodiscard]] std::vector<std::vector<std::optional<std::string>>> ask(const std::string& sql);
+    [[nodiscard]] std::vector<WritingFunction> writing_functions();
+    void look_into_functions(Judged& statement);
 
     const GatewayOptions& options_;
     const Clock& clock_;
@@ -147,6 +156,7 @@ private:
     std::uint64_t version_ = 1;
     std::map<std::string, std::uint64_t, std::less<>> changed_;
     std::map<std::string, TableTraits, std::less<>> traits_;
+    std::optional<std::vector<WritingFunction>> writing_functions_;
     std::unordered_map<std::string, std::shared_ptr<const Script>> judged_;
 
     std::mutex executors_mutex_;
