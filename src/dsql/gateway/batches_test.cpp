@@ -273,6 +273,34 @@ TEST_F(GatewayBatches, AChangedSchemaIsToldAtTheStatement) {
               (Outcomes{"BEGIN", "CREATE TABLE", "COMMIT", "SELECT 0"}));
 }
 
+// No more of it is kept than is needed to tell that it is too much.
+TEST(GatewayCopy, OfMoreThanATransactionMayHaveFailsByItself) {
+    GatewayOptions options = test::gateway_options();
+    options.limits.bytes = std::int64_t{1} << 20U;
+    const Gateway gateway{options};
+    const test::DsqlCluster cluster{gateway};
+    const Client c{cluster.params()};
+    ASSERT_EQ(c.exec("CREATE TABLE t (v text)").code, "");
+    const auto copy = [&](int rows) {
+        PQclear(PQexec(c.raw(), "COPY t FROM STDIN"));
+        std::string row(100'000, 'x');
+        row.back() = '\n';
+        for (int i = 0; i < rows; ++i) {
+            PQputCopyData(c.raw(), row.data(), static_cast<int>(row.size()));
+        }
+        PQputCopyEnd(c.raw(), nullptr);
+        const Said said = Client::said(PQgetResult(c.raw()));
+        while (PGresult* more = PQgetResult(c.raw())) {
+            PQclear(more);
+        }
+        return said.outcome();
+    };
+    EXPECT_EQ(copy(50), "54000 transaction size limit 1mb exceeded");
+    EXPECT_EQ(copy(15), "54000 transaction size limit 1mb exceeded");
+    EXPECT_EQ(copy(5), "COPY 5");
+    EXPECT_EQ(c.exec("SELECT count(*) FROM t").cell(), "5");
+}
+
 }  // namespace
 
 }  // namespace holdfast::dsql::tests

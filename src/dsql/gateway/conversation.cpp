@@ -333,7 +333,17 @@ Ending Conversation::copy_in(Hold& hold, const Call& call) {
     if (data.empty()) {
         return executor_->refuse(hold, {.code = "57014", .message = "COPY from stdin failed"});
     }
+    if (data.size() > copy_bytes_max()) {
+        return executor_->refuse(hold,
+                                 transaction_too_large(static_cast<std::int64_t>(data.size()),
+                                                       cluster_.options().limits.bytes));
+    }
     return executor_->copy_in(hold, call, data);
+}
+
+// More than any transaction may have, so nobody needs to see the rest of it.
+std::size_t Conversation::copy_bytes_max() const {
+    return 2 * static_cast<std::size_t>(cluster_.options().limits.bytes);
 }
 
 // All messages of the client's data, up to and with its CopyDone. Empty if the client has given up.
@@ -355,7 +365,8 @@ std::string Conversation::collect_copy(Hold& hold, const Judged& statement) {
     while (const auto message = next()) {
         switch (message->type) {
             case 'd':
-                data += message->bytes;
+                // One message is kept beyond the bound, to tell of it.
+                data += data.size() > copy_bytes_max() ? std::string_view{} : message->bytes;
                 break;
             case 'c':
                 return data += message->bytes;

@@ -75,6 +75,7 @@ private:
     void run_alone(const Hold& hold, const Judged& statement);
     [[nodiscard]] Ending run_statement(Hold& hold, const Call& call, std::string_view bytes);
     [[nodiscard]] std::string collect_copy(Hold& hold, const Judged& statement);
+    [[nodiscard]] std::size_t copy_bytes_max() const;
     [[nodiscard]] Ending copy_in(Hold& hold, const Call& call);
 
     // Extended protocol.
