@@ -180,8 +180,9 @@ TEST_F(ErrorBehaviour, NamesThatCannotBeStoredAreTheCodesFailure) {
         } catch (const Failure& failure) {
             said += failure.type() + " ";
         }
+        const Payload nothing("[]");
         try {
-            co_await ctx.activity("", Payload{"[]"});
+            co_await ctx.activity("", nothing);
         } catch (const Failure& failure) {
             said += failure.type();
         }
@@ -208,7 +209,8 @@ TEST_F(ErrorBehaviour, AChildsIdThatGrowsTooLongIsNamed) {
 
 TEST_F(ErrorBehaviour, WhatIsNoJsonIsRefusedAtTheDoor) {
     code("bytes", [](Context& ctx, std::string, std::string) -> Task<std::string> {
-        Payload reply = co_await ctx.activity("test.work", Payload{"{nonsense"});
+        const Payload nonsense("{nonsense");
+        Payload reply = co_await ctx.activity("test.work", nonsense);
         co_return reply.json;
     });
     run_script("bytes", "b");
