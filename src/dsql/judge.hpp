@@ -85,7 +85,8 @@ struct Judged {
     Kind kind = Kind::empty;
     std::size_t offset = 0;  // Where the statement begins in the whole text.
     // For a PostgreSQL 15: without ASYNC, STORAGE and what else it does not know. Spaces stand
-    // where they were, so that a place in it is a place in the original. Empty for AWS IAM.
+    // where they were, so that a place in it is a place in the original, up to a subquery in FROM
+    // that was given a name. Empty for AWS IAM.
     std::string text;
     std::optional<Refusal> refusal;
     std::vector<Refusal> further;   // What else is wrong with it; for people, who mend all at once.
