@@ -100,7 +100,9 @@ bool Conversation::may_run_alone(const Hold& hold) {
             case 'P': {
                 const std::string_view name = body.text();
                 const std::string_view text = body.text();
-                if (!fits(&(parsed[name] = prepared(hold, text, body.rest())))) {
+                Prepared& statement = parsed[name];
+                statement = prepared(hold, text, body.rest());
+                if (!fits(&statement)) {
                     return false;
                 }
                 break;
@@ -168,11 +170,13 @@ void Conversation::run_alone(const Hold& hold) {
                 std::find_if(changes.rbegin(), changes.rend(), [&](const Change& change) {
                     return change.statement && change.name == name;
                 });
-            const Judged& statement =
-                own != changes.rend() ? *own->statement->single() : *find_statement(name)->single();
-            tables = statement.tables;
-            shows = statement.kind == Kind::show;
-            ran(statement);  // Nothing is judged here any more before it has.
+            const Prepared* known =
+                own != changes.rend() && own->statement ? &*own->statement : find_statement(name);
+            if (const Judged* statement = known != nullptr ? known->single() : nullptr) {
+                tables = statement->tables;
+                shows = statement->kind == Kind::show;
+                ran(*statement);  // Nothing is judged here any more before it has.
+            }
         } else if (step.type == 'C') {
             Change& change = changes.emplace_back();
             if (body.bytes(1) == "S") {
