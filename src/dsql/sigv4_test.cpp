@@ -23,8 +23,7 @@ TEST(SigV4, EveryStepIsTheVendors) {
 }
 
 TEST(SigV4, HeadersAreSignedAsTheVendorDoes) {
-    const auto folder = std::filesystem::path(__FILE__).parent_path() / "vectors";
-    std::ifstream file(folder / "dynamodb_sigv4.json");
+    std::ifstream file(HOLDFAST_VECTORS "/dynamodb_sigv4.json");
     const auto all = nlohmann::json::parse(file).at("vectors");
     ASSERT_EQ(all.size(), 12U);
     for (const auto& vector : all) {

@@ -1,7 +1,6 @@
 // The signature vectors, made with the vendor's own signer.
 #pragma once
 
-#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -50,8 +49,7 @@ inline Vector read_vector(const nlohmann::json& entry) {
 
 // `kind` is "vectors" or "rejections".
 inline std::vector<Vector> token_vectors(const char* kind = "vectors") {
-    const auto folder = std::filesystem::path(__FILE__).parent_path() / "vectors";
-    std::ifstream file(folder / "dsql_tokens.json");
+    std::ifstream file(HOLDFAST_VECTORS "/dsql_tokens.json");
     const auto all = nlohmann::json::parse(file);
     std::vector<Vector> vectors;
     for (const auto& entry : all.at(kind)) {
