@@ -4,16 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <holdfast/base/manual_clock.hpp>
+#include <holdfast/testing/check.hpp>
 
 namespace holdfast {
 namespace {
 
 using namespace std::chrono_literals;
-
-// By the machine's clock; only a test that fails waits for it.
-Deadline soon() {
-    return Deadline::after(20s);
-}
+using test::soon;
 
 TEST(ManualClock, StandsStillUntilMoved) {
     ManualClock clock;

@@ -15,6 +15,7 @@ namespace holdfast {
 namespace {
 
 using namespace std::chrono_literals;
+using test::soon;
 
 struct Parts {
     std::int64_t ms;
@@ -29,10 +30,6 @@ Parts parts_of(std::int64_t id) {
 
 std::int64_t ms_of(Wall wall) {
     return std::chrono::floor<std::chrono::milliseconds>(wall - Snowflake::epoch).count();
-}
-
-Deadline soon() {
-    return Deadline::after(20s);
 }
 
 class SnowflakeStory : public testing::Test {

@@ -32,14 +32,17 @@ public:
             const bool open = item.owner.empty() || item.owner == owner ||
                               item.until < now - std::chrono::seconds{30};
             if (item.slots != config.size || !open) {
-                return BlockRefused{.block = block, .slots = item.slots};
+                return BlockRefused{.block = block,
+                                    .slots = item.slots,
+                                    .free_in = item.until + std::chrono::seconds{30} - now +
+                                               std::chrono::nanoseconds{1}};
             }
         }
         items[block] = {.owner = owner,
                         .until = now + config.ttl,
                         .slots = config.size,
                         .epoch = items[block].epoch + 1};
-        return BlockTaken{block};
+        return BlockTaken{.block = block, .epoch = items[block].epoch};
     }
 
     SlotEvent renew(Steady now,
@@ -53,9 +56,10 @@ public:
         return BlockRenewed{block};
     }
 
-    void give_back(const std::string& owner, int block) {
-        if (items[block].owner == owner) {
-            items[block].owner.clear();
+    void give_back(const std::string& owner, const GiveBlockBack& back) {
+        Item& item = items[back.block];
+        if (item.owner == owner && back.epoch.value_or(item.epoch) == item.epoch) {
+            item.owner.clear();
         }
     }
 
@@ -92,7 +96,7 @@ public:
                                           : store_.renew(now, name_, renew->block, config_));
                 } else if (const auto* back = std::get_if<GiveBlockBack>(&action)) {
                     if (!away) {
-                        store_.give_back(name_, back->block);
+                        store_.give_back(name_, *back);
                     }
                 }
             }

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include <holdfast/pool/pool.hpp>
+#include <holdfast/pool/stages.hpp>
 
 namespace holdfast::pool {
 
@@ -52,7 +53,9 @@ public:
     };
 
     [[nodiscard]] std::unique_ptr<pool::Connection> open(Deadline deadline,
-                                                         std::stop_token stop) override {
+                                                         std::stop_token stop,
+                                                         Stages& stages) override {
+        stages.enter(Stage::tcp);
         std::unique_lock lock(mutex_);
         ++state_.calls;
         state_.opening_threads.insert(std::this_thread::get_id());

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "cast.hpp"
 #include "fake_opener.hpp"
 #include <gtest/gtest.h>
 
@@ -23,20 +24,9 @@ namespace holdfast::pool {
 namespace {
 
 using namespace std::chrono_literals;
+using test::soon;
 
 constexpr int crowd = 4;
-
-// By the machine's clock; only a test that fails waits for it.
-Deadline soon() {
-    return Deadline::after(20s);
-}
-
-Config full(int target) {
-    Config config;
-    config.target = target;
-    config.min_ready = target;
-    return config;
-}
 
 std::uint64_t closed(const Pool& pool, Reason reason) {
     return pool.stats().closed[static_cast<std::size_t>(reason)];
@@ -216,7 +206,8 @@ public:
     };
 
     [[nodiscard]] std::unique_ptr<Connection> open(Deadline /*deadline*/,
-                                                   std::stop_token /*stop*/) override {
+                                                   std::stop_token /*stop*/,
+                                                   Stages& /*stages*/) override {
         ++opened;
         return std::make_unique<Probed>(*this);
     }

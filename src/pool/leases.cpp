@@ -311,8 +311,11 @@ std::vector<LeaseId> leases_to_reap(std::span<const OwnerSeen> owners,
         }
     }
     std::vector<LeaseId> dead;
+    const auto unowned = std::chrono::ceil<std::chrono::microseconds>(limits.unowned_lease);
     for (const LeaseSeen& lease : leases) {
-        if (!living.contains(lease.owner)) {
+        const bool alive = lease.owner.empty() ? lease.created + unowned >= dead_before
+                                               : living.contains(lease.owner);
+        if (!alive) {
             dead.push_back(lease.lease);
         }
     }

@@ -305,5 +305,15 @@ TEST_F(LeaseStory, WhatADeadOwnerHeldIsFoundExactly) {
               (std::vector<LeaseId>{"2", "4", "5"}));
 }
 
+// In a fleet where some count as they always did, without a heartbeat.
+TEST_F(LeaseStory, WhatNamesNoOwnerIsDeadWhenNoConnectionCanBeThatOld) {
+    const Wall noon{std::chrono::hours{500'000}};
+    const std::vector<LeaseSeen> all{{.lease = "1", .owner = "", .created = noon},
+                                     {.lease = "2", .owner = "", .created = noon - 65min},
+                                     {.lease = "3", .owner = "", .created = noon - 66min},
+                                     {.lease = "4", .owner = ""}};
+    EXPECT_EQ(leases_to_reap({}, all, noon, FleetLimits{}), (std::vector<LeaseId>{"3", "4"}));
+}
+
 }  // namespace
 }  // namespace holdfast::pool

@@ -1,6 +1,7 @@
 // How the machine fills, replaces and resizes, and how long its connections live.
 #include <algorithm>
 
+#include "cast.hpp"
 #include "machine_script.hpp"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,15 +15,6 @@ namespace {
 using namespace std::chrono_literals;
 using testing::IsEmpty;
 using testing::SizeIs;
-
-constexpr WaiterId ann{1};
-
-Config full(int target) {
-    Config config;
-    config.target = target;
-    config.min_ready = target;
-    return config;
-}
 
 // How long each connection that is ready lives from now on. Nothing is replaced meanwhile, because
 // nobody answers that the old ones are closed.

@@ -2,6 +2,7 @@
 // lost.
 #include <algorithm>
 
+#include "cast.hpp"
 #include "machine_script.hpp"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +17,6 @@ using namespace std::chrono_literals;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr WaiterId ann{1};
 constexpr WaiterId looker{99};
 
 // Full, and each connection of the same age.

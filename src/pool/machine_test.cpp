@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "cast.hpp"
 #include "machine_script.hpp"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,8 +18,6 @@ using namespace std::chrono_literals;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr WaiterId ann{1};
-constexpr WaiterId bob{2};
 constexpr WaiterId cleo{3};
 
 // Every connection lives for exactly ten minutes and is lent until one minute before its end.

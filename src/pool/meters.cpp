@@ -43,6 +43,14 @@ public:
         return service_.second.empty() ? metrics_.histogram(name, help, bounds, {pool_})
                                        : metrics_.histogram(name, help, bounds, {pool_, service_});
     }
+    [[nodiscard]] Histogram histogram(std::string_view name,
+                                      std::string_view help,
+                                      const std::vector<double>& bounds,
+                                      Label part) const {
+        return service_.second.empty()
+                   ? metrics_.histogram(name, help, bounds, {pool_, part})
+                   : metrics_.histogram(name, help, bounds, {pool_, service_, part});
+    }
 
 private:
     Metrics& metrics_;
@@ -72,6 +80,8 @@ Meters::Meters(Metrics* metrics, const MeterNames& names, const std::string& poo
     lent = make.counter(names.lent, "Times a connection was handed out");
     empty = make.counter(names.empty, "Borrowers that found no connection free");
     opened = make.counter(names.opened, "Connections opened");
+    warm_up_failures =
+        make.counter(names.warm_up_failures, "Openings that failed during the first filling");
     for (std::size_t i = 0; i < failure_classes; ++i) {
         open_failures[i] =
             make.counter(names.open_failures,
@@ -85,8 +95,17 @@ Meters::Meters(Metrics* metrics, const MeterNames& names, const std::string& poo
     wait_seconds = make.histogram(names.wait_seconds,
                                   "How long borrowers stood in line, of those who had to",
                                   latency_bounds());
-    open_seconds = make.histogram(
-        names.open_seconds, "How long an opening took, with all its stages", latency_bounds());
+    const auto open_part = [&](std::string_view stage) {
+        return make.histogram(
+            names.open_seconds,
+            "How long an opening took that succeeded (all), and each stage of any opening",
+            latency_bounds(),
+            {"stage", stage});
+    };
+    open_seconds = open_part("all");
+    for (std::size_t i = 0; i < stage_count; ++i) {
+        stage_seconds[i] = open_part(to_string(static_cast<Stage>(i)));
+    }
     age_seconds = make.histogram(
         names.age_seconds, "How old a connection was when it was closed", age_bounds());
 }

@@ -8,6 +8,7 @@
 #include <holdfast/base/metrics.hpp>
 #include <holdfast/pool/config.hpp>
 #include <holdfast/pool/machine.hpp>
+#include <holdfast/pool/stages.hpp>
 
 namespace holdfast::pool {
 
@@ -20,10 +21,11 @@ struct Meters {
     Gauge opening, ready, in_use, retiring, waiting, target;
     Gauge wanted, open, idle, inflight;
     Gauge oldest_age_seconds, warm_up_seconds;
-    Counter lent, empty, opened;
+    Counter lent, empty, opened, warm_up_failures;
     std::array<Counter, failure_classes> open_failures;
     std::array<Counter, reasons> closed;
     Histogram wait_seconds, open_seconds, age_seconds;
+    std::array<Histogram, stage_count> stage_seconds;
 
 private:
     std::uint64_t lent_published_ = 0;

@@ -15,6 +15,7 @@ using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
 constexpr std::int64_t milli = 1000;  // Tokens are counted in thousandths.
+constexpr std::int64_t second_us = 1'000'000;
 
 nanoseconds some_of(nanoseconds whole, Random& random) noexcept {
     return nanoseconds{
@@ -163,7 +164,8 @@ public:
         : wish_(wish),
           memory_(memory),
           n_(n),
-          period_us_(std::max<std::int64_t>(1'000'000 / config.per_second, 1)),
+          // Rounded up: 30 a second must not become 30 and a little.
+          period_us_((second_us + config.per_second - 1) / config.per_second),
           burst_us_((config.burst - 1) * period_us_),
           ahead_us_(burst_us_ + std::chrono::ceil<microseconds>(config.wait_max).count()) {}
 

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "cast.hpp"
 #include "fake_permit_store.hpp"
 #include <gtest/gtest.h>
 
@@ -12,7 +13,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Steady start{1h};
 constexpr Wall noon{std::chrono::seconds{1'800'000'000}};
 
 // One process that asks a store, in time that a test moves.
@@ -236,6 +236,21 @@ TEST_F(ReserveStory, TheBurstAtOnceThenOneAfterTheOther) {
         EXPECT_EQ(permits->first, start + i * 10ms);
     }
     EXPECT_EQ(store.calls, 10) << "one write each";
+}
+
+// Most rates do not divide a second. What is lost by rounding must be the fleet's, not the
+// server's.
+TEST_F(ReserveStory, ARateThatDoesNotDivideASecondIsNotExceeded) {
+    for (const int rate : {3, 7, 30, 60, 999, 300'000, 1'000'000}) {
+        config = {.per_second = rate, .burst = 1};
+        store.clock_us.reset();
+        memory = {};
+        ASSERT_TRUE(take_now());
+        const auto permits = take();
+        ASSERT_TRUE(permits);
+        EXPECT_GE((permits->first - now().steady) * rate, 1s) << rate;
+        EXPECT_LT((permits->first - now().steady - 1us) * rate, 1s) << rate << ", no slower";
+    }
 }
 
 TEST_F(ReserveStory, AfterAnIdleTimeTheBurstIsThereAgainAndNotMore) {

@@ -18,7 +18,7 @@ struct Nothing final : Connection {
 };
 
 struct NothingOpener final : Opener {
-    [[nodiscard]] std::unique_ptr<Connection> open(Deadline, std::stop_token) override {
+    [[nodiscard]] std::unique_ptr<Connection> open(Deadline, std::stop_token, Stages&) override {
         return std::make_unique<Nothing>();
     }
 };

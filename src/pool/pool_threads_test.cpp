@@ -22,12 +22,8 @@ namespace holdfast::pool {
 namespace {
 
 using namespace std::chrono_literals;
+using test::soon;
 using testing::HasSubstr;
-
-// By the machine's clock; only a test that fails waits for it.
-Deadline soon() {
-    return Deadline::after(20s);
-}
 
 class PoolStory : public testing::Test {
 protected:

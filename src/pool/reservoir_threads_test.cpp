@@ -18,10 +18,7 @@ namespace holdfast::pool {
 namespace {
 
 using namespace std::chrono_literals;
-
-Deadline soon() {
-    return Deadline::after(20s);
-}
+using test::soon;
 
 class ReservoirStory : public testing::Test {
 protected:

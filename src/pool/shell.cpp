@@ -282,15 +282,18 @@ void Shell::give_back(const ConnectionId& id, const std::optional<Reason>& bad) 
 void Shell::open(ConnectionId id, const std::stop_token& stop) {
     std::unique_ptr<Connection> connection;
     const Steady began = clock_.steady_now();
+    Stages stages(clock_);
     try {
         if (stop.stop_requested()) {
             throw Error(Code::cancelled, Outcome::not_applied, "the pool is being stopped");
         }
         const auto deadline = Deadline::at(began + config_.limits.open_timeout);
-        connection = opener_.open(deadline, stop);
+        connection = opener_.open(deadline, stop, stages);
         HOLDFAST_ASSERT(connection != nullptr);
+        stages.end();
     } catch (...) {
-        return open_failed(id, caught());
+        stages.end();
+        return open_failed(id, caught(), stages);
     }
     Turn turn(*this);
     if (held_.size() <= id.slot) {
@@ -301,10 +304,11 @@ void Shell::open(ConnectionId id, const std::stop_token& stop) {
     ++stats_.opened;
     meters_.opened.add();
     meters_.open_seconds.observe(seconds(held_[id.slot].opened - began));
+    note_stages(stages);
     turn.step(Opened{id});
 }
 
-void Shell::open_failed(ConnectionId id, const OpenError& error) {
+void Shell::open_failed(ConnectionId id, const OpenError& error, const Stages& stages) {
     const std::size_t number = index(error.failure());
     {
         Turn turn(*this);
@@ -315,13 +319,26 @@ void Shell::open_failed(ConnectionId id, const OpenError& error) {
         }  // It was us who made it fail.
         ++stats_.open_failures[number];
         meters_.open_failures[number].add();
+        note_stages(stages);
         if (turn.now() - logged_[number] < log_every) {
             return;
         }
         logged_[number] = turn.now();
     }
     logger_.warn("open.failed",
-                 {{"db", name_}, {"class", to_string(error.failure())}, {"error", error.what()}});
+                 {{"db", name_},
+                  {"stage", stages.last() ? to_string(*stages.last()) : ""},
+                  {"class", to_string(error.failure())},
+                  {"error", error.what()}});
+}
+
+// Those of a failure, too: where openings are held up is what somebody wants to know.
+void Shell::note_stages(const Stages& stages) {
+    for (std::size_t i = 0; i < stage_count; ++i) {
+        if (const auto time = stages.took()[i]) {
+            meters_.stage_seconds[i].observe(seconds(*time));
+        }
+    }
 }
 
 void Shell::close(ConnectionId id) {
@@ -414,6 +431,7 @@ WarmUp Shell::warm_up(const std::stop_token& stop) {
     for (const std::uint64_t failures : now.open_failures) {
         report.failures += failures;
     }
+    meters_.warm_up_failures.add(static_cast<double>(report.failures));
     logger_.write(report.reached ? Level::info : Level::warn,
                   report.reached ? "fill.complete" : "fill.timeout",
                   {{"db", name_},

@@ -14,10 +14,11 @@
 #include <vector>
 
 #include "meters.hpp"
-#include "workers.hpp"
 
 #include <holdfast/pool/machine.hpp>
 #include <holdfast/pool/pool.hpp>
+#include <holdfast/pool/stages.hpp>
+#include <holdfast/pool/workers.hpp>
 
 namespace holdfast::pool {
 
@@ -87,7 +88,8 @@ private:
     [[nodiscard]] Error refusal(const Waiter& waiter) const;
 
     void open(ConnectionId id, const std::stop_token& stop);
-    void open_failed(ConnectionId id, const OpenError& error);
+    void open_failed(ConnectionId id, const OpenError& error, const Stages& stages);
+    void note_stages(const Stages& stages);
     void close(ConnectionId id);
     void keep(const std::stop_token& stop);
     void look_at_idle(const std::stop_token& stop);
@@ -129,8 +131,8 @@ private:
     std::shared_ptr<Shell> self_;  // and what keeps us until the last comes home.
 
     Refresher refresher_;  // Publishes when the metrics are read; until the pool goes away.
-    Workers openers_;
-    Workers closers_;
+    Workers<ConnectionId> openers_;
+    Workers<ConnectionId> closers_;
     Steady warned_{};        // Of overage. The keeper's.
     bool was_full_ = false;  // As many were open as are wanted, since the last dip. The keeper's.
     Steady empty_noted_{};   // The keeper's.

@@ -75,11 +75,12 @@ void SlotBlocks::on(Steady now, const BlockTaken& taken, SlotActions& out) {
     doubtful_.erase(taken.block);
     away_ = false;
     if (stopped_) {
-        out.push_back(GiveBlockBack{taken.block});
+        out.push_back(GiveBlockBack{.block = taken.block, .epoch = taken.epoch});
         blocks_.erase(taken.block);
         return;
     }
     own(block, block.asked);
+    block.epoch = taken.epoch;
     block.empty_since = now;
     walked_ = 0;
     walks_short_ = 0;
@@ -93,11 +94,19 @@ void SlotBlocks::on(Steady now, const BlockRefused& refused, SlotActions& out) {
         return;
     }
     if (found->second.pending == Pending::renewal) {
-        return lose(now, refused.block, BlockLoss::refused, out);
+        found->second.pending = Pending::none;
+        if (found->second.owned) {
+            return lose(now, refused.block, BlockLoss::refused, out);
+        }
+        blocks_.erase(found);  // It was lost before the answer came.
+        return;
     }
     --takes_;
     doubtful_.erase(refused.block);
     blocks_.erase(found);
+    if (refused.free_in) {
+        free_from_ = std::min(free_from_, now + *refused.free_in);
+    }
     if (refused.slots && *refused.slots != config_.size) {
         out.push_back(BlockMismatch{.block = refused.block, .slots = *refused.slots});
     }
@@ -114,6 +123,9 @@ void SlotBlocks::on(Steady now, const BlockUnanswered& unanswered, SlotActions& 
     if (found->second.pending == Pending::renewal) {
         found->second.pending = Pending::none;
         found->second.renew_at = now + std::min(nap, config_.renew_every / 4);
+        if (!found->second.owned) {
+            blocks_.erase(found);
+        }
         return;
     }
     // If it is ours after all, asking again finds that out; so ask for the same one.
@@ -126,13 +138,20 @@ void SlotBlocks::on(Steady now, const BlockUnanswered& unanswered, SlotActions& 
     degraded_ = degraded_ || (away_ && config_.local_cap > 0);
 }
 
-void SlotBlocks::on(Steady /*now*/, const BlockRenewed& renewed, SlotActions& /*out*/) {
+void SlotBlocks::on(Steady now, const BlockRenewed& renewed, SlotActions& /*out*/) {
     away_ = false;
     const auto found = blocks_.find(renewed.block);
     if (found == blocks_.end() || found->second.pending != Pending::renewal) {
         return;  // Given up meanwhile. It runs out by itself.
     }
-    own(found->second, found->second.asked);
+    const bool was_owned = found->second.owned;
+    own(found->second, found->second.asked);  // Also if it was lost: now we know better.
+    if (!was_owned) {
+        found->second.empty_since = now;
+        if (!valid(found->second, now)) {
+            blocks_.erase(found);
+        }
+    }
 }
 
 void SlotBlocks::on(Steady /*now*/, const SlotsTick& /*tick*/, SlotActions& /*out*/) {}
@@ -142,12 +161,12 @@ void SlotBlocks::on(Steady /*now*/, const StopSlots& /*stop*/, SlotActions& out)
     stopped_ = true;
     std::erase_if(blocks_, [&](const auto& entry) {
         if (entry.second.owned) {
-            out.push_back(GiveBlockBack{entry.first});
+            out.push_back(GiveBlockBack{.block = entry.first, .epoch = entry.second.epoch});
         }
         return entry.second.pending != Pending::take;  // Those are given back when they come.
     });
     for (const int block : doubtful_) {
-        out.push_back(GiveBlockBack{block});
+        out.push_back(GiveBlockBack{.block = block});
     }
     doubtful_.clear();
 }
@@ -240,7 +259,13 @@ void SlotBlocks::lose(Steady now, int number, BlockLoss why, SlotActions& out) {
             home.reset();
         }
     }
-    blocks_.erase(number);
+    Block& block = blocks_.at(number);
+    if (block.pending == Pending::renewal) {  // Its answer must not be taken for another's.
+        block.owned = false;
+        block.used = 0;
+    } else {
+        blocks_.erase(number);
+    }
     out.push_back(BlockLost{.block = number, .why = why});
     take_from_ = std::min(take_from_, now);
 }
@@ -294,9 +319,9 @@ void SlotBlocks::give_back(Steady now, SlotActions& out) {
         if (!idle || left - used() < limits_.block_free_min * left || (left == 0 && wanted_ > 0)) {
             continue;
         }
-        const int number = key;  // The block takes its key along.
-        blocks_.erase(number);
-        out.push_back(GiveBlockBack{number});
+        const GiveBlockBack back{.block = key, .epoch = block.epoch};
+        blocks_.erase(back.block);
+        out.push_back(back);
         return;
     }
 }
@@ -317,7 +342,8 @@ void SlotBlocks::take_more(Steady now, SlotActions& out) {
     }
 }
 
-// Every block has an owner, and no local cap may be used against that.
+// Every block has an owner, and no local cap may be used against that. What a dead one owns is
+// asked for at the moment when it can be had, and not at the end of a pause.
 void SlotBlocks::end_walk(Steady now, SlotActions& out) {
     walked_ = 0;
     degraded_ = false;
@@ -328,6 +354,8 @@ void SlotBlocks::end_walk(Steady now, SlotActions& out) {
     ++walks_short_;
     longest = std::min(longest, limits_.block_short_most);
     take_from_ = now + longest / 2 + part_of(longest / 2, random_.unit());
+    take_from_ = std::min(take_from_, std::max(free_from_, now + limits_.block_short_first / 2));
+    free_from_ = Steady::max();
     out.push_back(SlotsShort{});
 }
 

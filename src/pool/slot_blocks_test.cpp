@@ -157,11 +157,73 @@ TEST_F(SlotStory, APausedProcessStopsCountingBeforeAnybodyCanTakeItsBlock) {
     bob.tell(now, WantSlots{10});
     bob.live_until(now, began + 3min + 30s);
     EXPECT_EQ(bob.blocks.capacity(now), 0) << "clocks may differ by half a minute";
-    bob.live_until(now, began + 3min + 46s);
-    EXPECT_EQ(bob.blocks.capacity(now), 10) << "a dead owner's block is free again";
+    bob.live_until(now, began + 3min + 30s + 500ms);
+    EXPECT_EQ(bob.blocks.capacity(now), 10)
+        << "a dead owner's block is asked for when its time and the allowance have passed";
     ann.tell(now, SlotsTick{});
     EXPECT_EQ(ann.count<BlockLost>(), 1);
     EXPECT_EQ(ann.blocks.capacity(now), 0);
+}
+
+// The store answers a renewal when the block's time is over already.
+TEST_F(SlotStory, ALateAnswerToARenewalIsNotTakenForAnother) {
+    for (const bool renewed : {false, true}) {
+        SCOPED_TRACE(renewed);
+        SlotBlocks blocks({.size = 10, .count = 1}, FleetLimits{}, 1);
+        SlotActions said;
+        const auto tell = [&](const SlotEvent& event) {
+            said.clear();
+            blocks.step(now, event, said);
+        };
+        const auto takes = [&] {
+            return std::count_if(said.begin(), said.end(), [](const SlotAction& action) {
+                return std::holds_alternative<TakeBlock>(action);
+            });
+        };
+        tell(WantSlots{10});
+        ASSERT_EQ(takes(), 1);
+        tell(BlockTaken{.block = 0, .epoch = 1});
+        now += 1min;
+        tell(SlotsTick{});
+        ASSERT_TRUE(std::holds_alternative<RenewBlock>(said.at(0)));
+        now += 1min + 30s;
+        tell(SlotsTick{});
+        ASSERT_TRUE(std::holds_alternative<BlockLost>(said.at(0)));
+        EXPECT_EQ(takes(), 0) << "what becomes of it is still open";
+        EXPECT_EQ(blocks.capacity(now), 0);
+        if (renewed) {
+            tell(BlockRenewed{0});
+            EXPECT_EQ(blocks.capacity(now), 10) << "it is ours from the renewal on";
+            EXPECT_EQ(blocks.capacity(now + 1min), 0) << "when that was sent";
+            continue;
+        }
+        tell(BlockRefused{.block = 0});
+        now += 1s;  // Who finds no block waits before the next round.
+        tell(SlotsTick{});
+        ASSERT_EQ(takes(), 1);
+        tell(BlockTaken{.block = 0, .epoch = 3});
+        EXPECT_EQ(blocks.capacity(now), 10);
+    }
+}
+
+// What was sent may be heard late: a block that was given back, and taken again since, stays ours.
+TEST_F(SlotStory, AReturnHeardLateDoesNotUndoALaterTake) {
+    config = {.size = 10, .count = 1};
+    auto ann = owner("ann");
+    ann.tell(now, WantSlots{10});
+    ann.tell(now, WantSlots{0});
+    ann.live_until(now, now + 6min);
+    ASSERT_EQ(ann.count<GiveBlockBack>(), 1);
+    ann.tell(now, WantSlots{10});
+    ASSERT_EQ(ann.blocks.capacity(now), 10);
+    for (const SlotAction& action : ann.said) {
+        if (const auto* back = std::get_if<GiveBlockBack>(&action)) {
+            store.give_back("ann", *back);  // Once more, from a router that slept.
+        }
+    }
+    EXPECT_EQ(store.items[0].owner, "ann");
+    ann.tell(now, StopSlots{});
+    EXPECT_EQ(store.items[0].owner, "");
 }
 
 TEST_F(SlotStory, AtTheEndTheOwnerIsGone) {

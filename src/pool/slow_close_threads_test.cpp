@@ -52,7 +52,8 @@ private:
 
 struct StallingOpener final : Opener {
     [[nodiscard]] std::unique_ptr<Connection> open(Deadline /*deadline*/,
-                                                   std::stop_token /*stop*/) override {
+                                                   std::stop_token /*stop*/,
+                                                   Stages& /*stages*/) override {
         return std::make_unique<Stalling>(stall);
     }
     Stall stall;

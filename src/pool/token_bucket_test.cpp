@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "cast.hpp"
 #include <gtest/gtest.h>
 
 #include <holdfast/testing/check.hpp>
@@ -11,10 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr WaiterId ann{1};
-constexpr WaiterId bob{2};
 constexpr WaiterId cid{3};
-constexpr Steady start{1h};
 
 int take_all(TokenBucket& bucket, Steady now) {
     int taken = 0;

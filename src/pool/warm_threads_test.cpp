@@ -1,9 +1,11 @@
 // Borrowing what is open already, by the short way: what others see of it.
+#include <atomic>
 #include <latch>
 #include <optional>
 #include <thread>
 #include <vector>
 
+#include "cast.hpp"
 #include "fake_opener.hpp"
 #include <gtest/gtest.h>
 
@@ -15,17 +17,7 @@ namespace holdfast::pool {
 namespace {
 
 using namespace std::chrono_literals;
-
-Deadline soon() {
-    return Deadline::after(20s);
-}
-
-Config full(int target) {
-    Config config;
-    config.target = target;
-    config.min_ready = target;
-    return config;
-}
+using test::soon;
 
 class WarmPool : public testing::Test {
 protected:
@@ -61,6 +53,30 @@ TEST_F(WarmPool, WhatTheMetricsShowIsExactAtEveryMoment) {
     pool.reset();
     EXPECT_EQ(value("holdfast_sql_pool_lent_total"), 21) << "the last ones count, too";
     EXPECT_EQ(value("holdfast_sql_pool_ready"), 0);
+}
+
+TEST_F(WarmPool, TheMetricsTellTheStagesOfOpeningsAndWhatFailedInTheFirstFilling) {
+    Config config = full(2);
+    config.warm = 2;
+    config.limits.backoff.fill({.first = 1ms, .most = 1ms});
+    std::atomic<int> failures = 3;
+    server.fail_with([&] {
+        if (failures-- > 0) {
+            throw OpenError(FailureClass::transport, Code::unavailable, "no route");
+        }
+    });
+    pool.emplace(config, server, system_clock(), &metrics, null_logger(), "orders", 1);
+    const WarmUp report = pool->warm_up({});
+    EXPECT_TRUE(report.reached);
+    EXPECT_EQ(report.failures, 3U);
+    EXPECT_EQ(value("holdfast_sql_pool_warm_up_failures_total"), 3);
+    const auto openings = [&](std::string_view stage) {
+        return metrics.value("holdfast_sql_pool_open_seconds",
+                             {{"db", "orders"}, {"stage", stage}});
+    };
+    EXPECT_EQ(openings("tcp"), 5) << "those that failed, too";
+    EXPECT_EQ(openings("all"), 2);
+    EXPECT_EQ(openings("tls"), 0) << "the fake server has none";
 }
 
 // Short way and long way in turns: there are fewer connections than threads, so that some wait.

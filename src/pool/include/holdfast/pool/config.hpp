@@ -69,6 +69,7 @@ struct MeterNames {
     std::string_view inflight{};  // as opening, for dashboards that know them so.
     std::string_view oldest_age_seconds = "holdfast_sql_pool_oldest_age_seconds";
     std::string_view warm_up_seconds = "holdfast_sql_pool_warm_up_seconds";
+    std::string_view warm_up_failures = "holdfast_sql_pool_warm_up_failures_total";
     std::string_view lent = "holdfast_sql_pool_lent_total";
     std::string_view empty = "holdfast_sql_pool_empty_total";
     std::string_view opened = "holdfast_sql_pool_opened_total";
@@ -76,7 +77,7 @@ struct MeterNames {
     std::string_view failure_label = "class";
     std::string_view closed = "holdfast_sql_pool_closed_total";
     std::string_view wait_seconds = "holdfast_sql_pool_wait_seconds";
-    std::string_view open_seconds = "holdfast_sql_pool_open_seconds";
+    std::string_view open_seconds = "holdfast_sql_pool_open_seconds";  // By `stage`, and all.
     std::string_view age_seconds = "holdfast_sql_pool_connection_age_seconds";
     std::string_view pool_label = "db";
     std::string service{};

@@ -50,6 +50,8 @@ struct FleetLimits {
     // --- Leases of single connections ---
     Time heartbeat_every = std::chrono::minutes{1};
     Time owner_lease = std::chrono::minutes{3};  // From each heartbeat.
+    // The server ends a connection after an hour, or five minutes later if it is busy.
+    Time unowned_lease = std::chrono::minutes{65};
     Time garbage_after = std::chrono::hours{24 * 7};
     Time conflict_nap = std::chrono::milliseconds{10};  // Two transactions met,
     Time conflict_nap_jitter = std::chrono::milliseconds{40};

@@ -204,11 +204,13 @@ struct OwnerSeen {
 };
 struct LeaseSeen {
     LeaseId lease;
-    std::string owner;
+    std::string owner;  // Empty: others wrote it, who have no heartbeat.
+    Wall created{};
 };
 
 // The leases whose owner is dead by `now`, with the allowance for clocks that differ, or was never
-// heard of.
+// heard of. One that names no owner is dead when no connection can be that old: to end it sooner
+// would count a living connection as gone, and once more when its process releases it.
 [[nodiscard]] std::vector<LeaseId> leases_to_reap(std::span<const OwnerSeen> owners,
                                                   std::span<const LeaseSeen> leases,
                                                   Wall now,

@@ -25,6 +25,7 @@
 
 namespace holdfast::pool {
 
+class Stages;
 class Shell;  // Machine, connections and threads; lives until the pool and all loans are gone.
 
 // One physical connection. Its destructor closes it, on a background thread.
@@ -60,8 +61,10 @@ public:
 
     // Throws OpenError, or another Error, whose code then stands for the class. Requires: it comes
     // back soon after the deadline has passed or the token has fired, because ~Pool waits for it.
+    // It may say which stages it enters.
     [[nodiscard]] virtual std::unique_ptr<Connection> open(Deadline deadline,
-                                                           std::stop_token stop) = 0;
+                                                           std::stop_token stop,
+                                                           Stages& stages) = 0;
 };
 
 // A connection that is ours until the loan ends. It may outlive its Pool; the connection is then

@@ -53,10 +53,13 @@ struct WantSlots {
 };
 struct BlockTaken {
     int block = 0;
+    std::int64_t epoch = 0;  // How often it has been taken, with this time.
 };
 struct BlockRefused {  // To a take or a renewal: somebody else has it.
     int block = 0;
     std::optional<int> slots{};  // The size that stands there.
+    // When it can be taken from its owner, if that does not renew it. Empty: not known.
+    std::optional<std::chrono::nanoseconds> free_in{};
 };
 struct BlockUnanswered {  // To a take or a renewal: it may have happened, or not.
     int block = 0;
@@ -87,9 +90,12 @@ struct TakeBlock {
 struct RenewBlock {
     int block = 0;
 };
-// Needs no answer: if it is not heard, the block's time runs out.
+// Needs no answer: if it is not heard, the block's time runs out. It holds for the time when the
+// block was taken with this epoch only: heard late, it must not undo that we took it again. Empty:
+// whether we took it is not known, and we do not take it again.
 struct GiveBlockBack {
     int block = 0;
+    std::optional<std::int64_t> epoch{};
 };
 
 // For people and counters.
@@ -142,6 +148,7 @@ private:
         Steady valid_until{};  // Of one that is owned.
         Steady renew_at{};
         Steady empty_since{};
+        std::int64_t epoch = 0;
         int used = 0;
     };
 
@@ -181,13 +188,14 @@ private:
     int wanted_ = 0;
     bool denied_ = false;  // Somebody asked in vain since the last block came.
 
-    int takes_ = 0;           // Under way.
-    std::set<int> doubtful_;  // Asked for without an answer: they may be ours.
-    int candidate_ = 0;       // The block to ask for next,
-    int walked_ = 0;          // and how many have been asked for since one was free.
-    int walks_short_ = 0;     // In a row.
-    Steady take_from_{};      // Not before this.
-    bool away_ = false;       // The latest call was not answered.
+    int takes_ = 0;                     // Under way.
+    std::set<int> doubtful_;            // Asked for without an answer: they may be ours.
+    int candidate_ = 0;                 // The block to ask for next,
+    int walked_ = 0;                    // and how many have been asked for since one was free.
+    int walks_short_ = 0;               // In a row.
+    Steady take_from_{};                // Not before this.
+    Steady free_from_ = Steady::max();  // The first of those asked for can be taken then.
+    bool away_ = false;                 // The latest call was not answered.
     bool degraded_ = false;
     Steady wake_ = Steady::max();
 };
