@@ -56,7 +56,7 @@ TEST(TableNames, AStatementWithoutThemIsRefused) {
 }
 
 constexpr Statement put{"test.put", "INSERT INTO {table.books} (title) VALUES ($1)"};
-constexpr Statement count{"test.count", "SELECT count(*) FROM {table.books}"};
+constexpr Statement count_books{"test.count", "SELECT count(*) FROM {table.books}"};
 constexpr MigrationFile books{"0001_books",
                               "CREATE TABLE IF NOT EXISTS {table.books} (title TEXT {bytewise} NOT "
                               "NULL) {strict}{hot};\n"
@@ -80,8 +80,8 @@ TEST_P(ChosenNames, TheSameStatementServesDifferentTables) {
         (void)db->run("Put", {}, put.with(left), "a");
     }
     (void)db->run("Put", {}, put.with(right), "b");
-    EXPECT_EQ(db->run("Count", {}, count.with(left)).rows[0].get<int>(0), 3);
-    EXPECT_EQ(db->run("Count", {}, count.with(right)).rows[0].get<int>(0), 1);
+    EXPECT_EQ(db->run("Count", {}, count_books.with(left)).rows[0].get<int>(0), 3);
+    EXPECT_EQ(db->run("Count", {}, count_books.with(right)).rows[0].get<int>(0), 1);
     EXPECT_EQ(db.number("SELECT count(*) FROM left_books"), 3);
 }
 

@@ -11,7 +11,7 @@ namespace holdfast::sql {
 
 namespace {
 
-constexpr Statement add{"effect.add", "INSERT INTO effects (id) VALUES ($1)"};
+constexpr Statement add_effect{"effect.add", "INSERT INTO effects (id) VALUES ($1)"};
 constexpr Statement meet{"conflict.meet", "SELECT conflict($1)"};
 constexpr Statement add_deferred{"deferred.add", "INSERT INTO deferred (times) VALUES ($1)"};
 
@@ -44,7 +44,7 @@ TEST_F(Conflicts, AConflictAtAStatementRunsTheBodyAgain) {
     int runs = 0;
     db->transact("Meet", {}, [&](Tx& tx) {
         ++runs;
-        tx.exec(add, 1);
+        tx.exec(add_effect, 1);
         tx.exec(meet, 3);
     });
     EXPECT_EQ(runs, 4);
@@ -55,7 +55,7 @@ TEST_F(Conflicts, AConflictAtCommitRunsTheBodyAgain) {
     int runs = 0;
     db->transact("Meet", {}, [&](Tx& tx) {
         ++runs;
-        tx.exec(add, 1);
+        tx.exec(add_effect, 1);
         tx.exec(add_deferred, 3);
     });
     EXPECT_EQ(runs, 4);
@@ -75,7 +75,7 @@ TEST_F(Conflicts, ConflictsWithoutEndExhaustTheTriesAndNothingIsApplied) {
     try {
         db->transact("Meet", {}, [&](Tx& tx) {
             ++runs;
-            tx.exec(add, 1);
+            tx.exec(add_effect, 1);
             tx.exec(meet, 1000);
         });
         FAIL() << "it was applied";
@@ -106,7 +106,7 @@ TEST_F(Conflicts, AConstraintThatFailsAtCommitIsThatError) {
     expect_refused([&] { db->transact("Add", {}, [&](Tx& tx) { tx.exec(orphan, 1); }); });
     expect_refused([&] { db->run("Add", {}, orphan, 1); });
     EXPECT_EQ(rows("children"), 0);
-    db->run("Add", {}, add, 1);
+    db->run("Add", {}, add_effect, 1);
     EXPECT_EQ(db->pool_stats().opened, 1) << "the connection was not to blame";
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <holdfast/base/assert.hpp>
+#include <holdfast/pool/stages.hpp>
 
 namespace holdfast::sql::postgres {
 namespace {
@@ -94,8 +95,8 @@ pool::FailureClass failure_class(const DatabaseError& error) {
     return pool::FailureClass::other;
 }
 
-std::string_view opening_cure(SqlState state, std::string_view hint, std::string_view stage) {
-    if (state.empty() && stage == "tls") {
+std::string_view opening_cure(SqlState state, std::string_view hint, pool::Stage stage) {
+    if (state.empty() && stage == pool::Stage::tls) {
         return "check sslmode and sslrootcert in the database URL, and the server's certificate";
     }
     if (classify_opening(state, hint) == ErrorClass::permanent && state.category() == "08") {
@@ -114,7 +115,7 @@ std::string_view opening_cure(SqlState state, std::string_view hint, std::string
 }
 
 // The error as a database's, so that it carries its SQLSTATE.
-DatabaseError opening_failed(PGconn* raw, std::string_view stage) {
+DatabaseError opening_failed(PGconn* raw, pool::Stage stage) {
     const std::string_view whole = libpq().PQerrorMessage(raw);
     const SqlState state = state_of_opening(whole);
     std::string message = one_line(whole.substr(0, whole.find('\n')));
@@ -130,7 +131,7 @@ DatabaseError opening_failed(PGconn* raw, std::string_view stage) {
                                          message,
                                          hint.empty() ? "" : ": ",
                                          hint,
-                                         stage,
+                                         to_string(stage),
                                          opening_cure(state, hint, stage));
     if (state.empty()) {
         return ConnectionLost(Outcome::not_applied, text);
@@ -140,19 +141,19 @@ DatabaseError opening_failed(PGconn* raw, std::string_view stage) {
     return error;
 }
 
-std::string_view stage_of(ConnStatusType status) {
+pool::Stage stage_of(ConnStatusType status) {
     switch (status) {
         case CONNECTION_NEEDED:
         case CONNECTION_STARTED:
-            return "tcp";
+            return pool::Stage::tcp;
         case CONNECTION_SSL_STARTUP:
-            return "tls";
+            return pool::Stage::tls;
         case CONNECTION_MADE:
         case CONNECTION_AWAITING_RESPONSE:
         case CONNECTION_AUTH_OK:
-            return "auth";
+            return pool::Stage::auth;
         default:
-            return "init";
+            return pool::Stage::init;
     }
 }
 
@@ -219,7 +220,9 @@ Connection::~Connection() {
 std::unique_ptr<Connection> Connection::open(const ConnectParams& params,
                                              Deadline deadline,
                                              const std::stop_token& stop,
+                                             pool::Stages& stages,
                                              std::function<void()> on_close) {
+    stages.enter(pool::Stage::tcp);
     std::vector<const char*> keywords;
     std::vector<const char*> values;
     for (const auto& [keyword, value] : params) {
@@ -238,9 +241,12 @@ std::unique_ptr<Connection> Connection::open(const ConnectParams& params,
     const std::stop_callback raise(stop, [&] { connection->signal_.raise(); });
 
     PostgresPollingStatusType next = PGRES_POLLING_WRITING;
-    std::string_view stage = "resolve";
+    pool::Stage stage = pool::Stage::tcp;
     while (libpq().PQstatus(raw) != CONNECTION_BAD && next != PGRES_POLLING_OK) {
-        stage = stage_of(libpq().PQstatus(raw));
+        if (const pool::Stage next_stage = stage_of(libpq().PQstatus(raw)); next_stage != stage) {
+            stage = next_stage;
+            stages.enter(stage);
+        }
         const Wait wait = wait_for_socket(
             libpq().PQsocket(raw), next == PGRES_POLLING_WRITING, deadline, connection->signal_);
         if (wait != Wait::ready) {
@@ -248,7 +254,7 @@ std::unique_ptr<Connection> Connection::open(const ConnectParams& params,
                 Outcome::not_applied,
                 fmt::format("opening a connection {} at stage {}; check that the server answers",
                             wait == Wait::stopped ? "was stopped" : "took too long",
-                            stage));
+                            to_string(stage)));
         }
         next = libpq().PQconnectPoll(raw);
         if (next == PGRES_POLLING_FAILED) {

@@ -56,9 +56,11 @@ private:
 class Connection final : public pool::Connection {
 public:
     // Throws DatabaseError with the server's SQLSTATE, or ConnectionLost if no server answered.
+    // Hosts should be addresses (Resolver): names are asked for without regard to the deadline.
     [[nodiscard]] static std::unique_ptr<Connection> open(const ConnectParams& params,
                                                           Deadline deadline,
                                                           const std::stop_token& stop,
+                                                          pool::Stages& stages,
                                                           std::function<void()> on_close);
     ~Connection() override;
 

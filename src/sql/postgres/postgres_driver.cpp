@@ -7,12 +7,15 @@
 #include "postgres/canceller.hpp"
 #include "postgres/connection.hpp"
 #include "postgres/listener.hpp"
+#include "postgres/resolver.hpp"
 #include "postgres/session.hpp"
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <holdfast/base/log.hpp>
 #include <holdfast/base/units.hpp>
 #include <holdfast/pool/pool.hpp>
+#include <holdfast/pool/stages.hpp>
 
 namespace holdfast::sql {
 namespace postgres {
@@ -39,22 +42,27 @@ public:
     [[nodiscard]] const Dialect& dialect() const noexcept { return source_->dialect(); }
     [[nodiscard]] ConnectionSource& source() noexcept { return *source_; }
 
-    std::unique_ptr<pool::Connection> open(Deadline deadline, std::stop_token stop) override {
+    std::unique_ptr<pool::Connection> open(Deadline deadline,
+                                           std::stop_token stop,
+                                           pool::Stages& stages) override {
         try {
-            return open_connection(deadline, stop);
+            return open_connection(deadline, stop, stages);
         } catch (const DatabaseError& error) {
             throw to_open_error(error);
         }
     }
 
-    std::unique_ptr<Connection> open_connection(Deadline deadline, const std::stop_token& stop) {
+    std::unique_ptr<Connection> open_connection(Deadline deadline,
+                                                const std::stop_token& stop,
+                                                pool::Stages& stages) {
         for (bool again = true;; again = false) {
-            const ConnectParams params = source_->prepare(deadline, stop);
+            const ConnectParams params = source_->prepare(deadline, stop, stages);
             try {
-                auto connection = Connection::open(
-                    params, deadline.earlier(Deadline::after(patience_of(params))), stop, [this] {
-                        source_->closed();
-                    });
+                const Deadline soon = deadline.earlier(Deadline::after(patience_of(params)));
+                stages.enter(pool::Stage::resolve);
+                const ConnectParams addressed = resolver_.resolve(params, soon, stop);
+                auto connection =
+                    Connection::open(addressed, soon, stop, stages, [this] { source_->closed(); });
                 source_->opened(params, nullptr);
                 return connection;
             } catch (const DatabaseError& error) {
@@ -71,6 +79,7 @@ public:
 
 private:
     std::unique_ptr<ConnectionSource> source_;
+    Resolver resolver_;
 };
 
 class PostgresDriver final : public Driver {
@@ -137,7 +146,8 @@ public:
         if (!listener_) {
             listener_ = std::make_unique<Listener>(
                 [this](Deadline deadline, const std::stop_token& stop) {
-                    return opener_.open_connection(deadline, stop);
+                    pool::Stages stages;
+                    return opener_.open_connection(deadline, stop, stages);
                 },
                 logger_);
         }
@@ -244,7 +254,7 @@ public:
     [[nodiscard]] const Dialect& dialect() const noexcept override {
         return dialect_of(Product::postgres);
     }
-    [[nodiscard]] ConnectParams prepare(Deadline, const std::stop_token&) override {
+    [[nodiscard]] ConnectParams prepare(Deadline, const std::stop_token&, pool::Stages&) override {
         return params_;
     }
     bool opened(const ConnectParams&, const DatabaseError*) noexcept override { return false; }
@@ -277,6 +287,31 @@ ConnectParams libpq_params(const std::string& conninfo) {
     }
     libpq().PQconninfoFree(options);
     return params;
+}
+
+// What libpq would refuse only when it connects, and then as if there were no server.
+void check_values(const ConnectParams& params) {
+    struct Choice {
+        std::string_view name;
+        std::initializer_list<std::string_view> values;
+    };
+    static const std::initializer_list<Choice> choices{
+        {"sslmode", {"disable", "allow", "prefer", "require", "verify-ca", "verify-full"}},
+        {"channel_binding", {"disable", "prefer", "require"}},
+        {"gssencmode", {"disable", "prefer", "require"}},
+        {"target_session_attrs",
+         {"any", "read-write", "read-only", "primary", "standby", "prefer-standby"}}};
+    for (const Choice& choice : choices) {
+        const auto given = params.find(std::string(choice.name));
+        if (given == params.end() ||
+            std::ranges::find(choice.values, given->second) != choice.values.end()) {
+            continue;
+        }
+        throw InvalidArgument(fmt::format("the option {}={} of the database URL is none of {}",
+                                          choice.name,
+                                          given->second,
+                                          fmt::join(choice.values, ", ")));
+    }
 }
 
 std::string percent_encoded(std::string_view text) {
@@ -329,6 +364,7 @@ std::unique_ptr<ConnectionSource> postgres_source(const Url& url, const Database
             "the database URL is malformed; write postgres://user@host:5432/database");
     }
     ConnectParams params = postgres::libpq_params(conninfo);
+    postgres::check_values(params);
     params.try_emplace("application_name", options.application);
     params.try_emplace("connect_timeout", "10");
     params.try_emplace("keepalives_idle", "30");

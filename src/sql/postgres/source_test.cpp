@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 
 constexpr Statement one{"test.one", "SELECT 1 AS n"};
-constexpr Statement sleep_long{"test.sleep", "SELECT 1 FROM pg_sleep(60)"};
+constexpr Statement sleep_a_minute{"test.sleep", "SELECT 1 FROM pg_sleep(60)"};
 constexpr Statement end_sessions{"test.end_sessions",
                                  "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
                                  "WHERE datname = current_database() AND pid <> pg_backend_pid()"};
@@ -55,7 +55,7 @@ public:
         return dialect_of(Product::dsql);
     }
 
-    [[nodiscard]] ConnectParams prepare(Deadline, const std::stop_token&) override {
+    [[nodiscard]] ConnectParams prepare(Deadline, const std::stop_token&, pool::Stages&) override {
         const int number = ++calls_.prepared;
         if (calls_.refuse) {
             throw Error(Code::unauthorized, Outcome::not_applied, "there is no permit today");
@@ -257,7 +257,7 @@ TEST_F(Source, ThatCannotCancelIsHungUpOn) {
     const auto began = std::chrono::steady_clock::now();
     EXPECT_EQ(test::code_of([&] {
                   db.transact("Sleep", {.deadline = Deadline::after(50ms)}, [](Tx& tx) {
-                      (void)tx.query(sleep_long);
+                      (void)tx.query(sleep_a_minute);
                   });
               }),
               Code::deadline);

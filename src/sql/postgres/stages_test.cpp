@@ -1,5 +1,7 @@
 // A server that falls silent while a connection is being opened: the opening ends at its deadline
 // and says how far it came.
+#include <holdfast/pool/stages.hpp>
+
 #include <array>
 #include <string>
 #include <thread>
@@ -88,7 +90,8 @@ std::string failure(const SilentServer& server, const char* sslmode) {
                                {"sslmode", sslmode},
                                {"gssencmode", "disable"}};
     try {
-        (void)postgres::Connection::open(params, Deadline::after(1s), {}, {});
+        pool::Stages stages;
+        (void)postgres::Connection::open(params, Deadline::after(1s), {}, stages, {});
         return "it was let in";
     } catch (const DatabaseError& error) {
         EXPECT_EQ(error.code(), Code::unavailable);

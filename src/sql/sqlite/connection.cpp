@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "sqlite/gathered_log.hpp"
 #include "sqlite/sqlite_errors.hpp"
 #include <fmt/core.h>
 #include <sqlite3.h>
@@ -84,6 +85,10 @@ void Connection::check_served() const {
 
 int Connection::step(Control control) noexcept {
     sqlite3_stmt* handle = controls_[static_cast<std::size_t>(control)];
+    std::optional<GatherFrames> gather;
+    if (control == Control::commit) {
+        gather.emplace(db_);
+    }
     controls_allowed_ = true;  // SQLite may have to prepare it anew.
     sqlite3_step(handle);
     const int code = sqlite3_reset(handle);
@@ -166,9 +171,9 @@ void Connection::run_script(const std::string& text) {
         int code = sqlite3_prepare_v2(db_, rest, static_cast<int>(end - rest), &handle, &rest);
         if (code == SQLITE_OK && handle != nullptr) {
             counters_.statements.fetch_add(1, std::memory_order_relaxed);
-            while ((code = sqlite3_step(handle)) == SQLITE_ROW) {
+            while (sqlite3_step(handle) == SQLITE_ROW) {
             }
-            code = sqlite3_finalize(handle);
+            code = sqlite3_finalize(handle);  // Of the last step, too.
         }
         if (code != SQLITE_OK) {
             throw error(code, "a step of a script");

@@ -1,10 +1,11 @@
 // Opening a database file, with one clear sentence for each way in which it can go wrong.
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <string>
+#include <system_error>
 
 #include "sqlite/connection.hpp"
+#include "sqlite/gathered_log.hpp"
 #include "sqlite/sqlite_errors.hpp"
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -28,9 +29,11 @@ constexpr int progress_steps = 1000;
 
 constexpr const char* writer_settings =
     "PRAGMA foreign_keys=ON;"
-    "PRAGMA cache_size=-4096;"              // KiB
-    "PRAGMA temp_store=MEMORY;"             // Savepoints need no files.
-    "PRAGMA wal_autocheckpoint=4000;"       // Pages. One block of the log's index holds as many.
+    "PRAGMA cache_size=-4096;"   // KiB
+    "PRAGMA temp_store=MEMORY;"  // Savepoints need no files.
+    // Pages. The longer the log, the more often a page in it is overwritten before it has to be
+    // moved, one by one and with a flush of its own; three blocks of the log's index hold as many.
+    "PRAGMA wal_autocheckpoint=12000;"
     "PRAGMA journal_size_limit=67108864;";  // Bytes; what a long reader made grow is given back.
 
 constexpr const char* reader_settings =
@@ -63,7 +66,7 @@ const char* synchronous_pragma(Synchronous synchronous) {
     refuse(error == EACCES ? Code::unauthorized : Code::unavailable,
            fmt::format("the database file '{}' cannot be reached: {}; check it and its folder",
                        path,
-                       std::strerror(error)));
+                       std::system_category().message(error)));
 }
 
 // There is no file: throws unless one may be created.
@@ -171,7 +174,8 @@ Connection::~Connection() {
 void Connection::open(const Settings& settings, Role role) {
     const AttemptOptions opening{.deadline = Deadline::after(open_wait_max), .stop = {}};
     serve(&opening);
-    const int code = sqlite3_open_v2(path_.c_str(), &db_, open_flags(settings, role), nullptr);
+    const char* const vfs = role == Role::writer ? gathering_vfs() : nullptr;
+    const int code = sqlite3_open_v2(path_.c_str(), &db_, open_flags(settings, role), vfs);
     if (code != SQLITE_OK) {
         throw_opening(code);
     }
@@ -215,7 +219,7 @@ void Connection::throw_opening(int code) const {
                fmt::format("'{}' cannot be opened: {}; allow writing to its folder, where its log "
                            "lies",
                            path_,
-                           std::strerror(cause)));
+                           std::system_category().message(cause)));
     }
     throw error(code, fmt::format("opening '{}'", path_));
 }

@@ -1,9 +1,11 @@
 // Small words for test bodies.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <utility>
 
+#include <holdfast/base/clock.hpp>
 #include <holdfast/base/error.hpp>
 
 // Says which item of a checklist this test proves: HOLDFAST_CHECK("store 201"). The item becomes a
@@ -12,6 +14,11 @@
 #define HOLDFAST_CHECK(item) ::testing::Test::RecordProperty("check " item, "")
 
 namespace holdfast::test {
+
+// By the machine's clock; only a test that fails waits for it.
+[[nodiscard]] inline Deadline soon() {
+    return Deadline::after(std::chrono::seconds{20});
+}
 
 // The code and the outcome of the Error that `body` threw; empty if it returned. Anything else that
 // is thrown passes through.
