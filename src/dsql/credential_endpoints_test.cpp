@@ -12,11 +12,11 @@ namespace holdfast::dsql {
 namespace {
 
 using namespace std::chrono_literals;
-using test::CredentialStory;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
+using tests::CredentialStory;
 
 constexpr const char* json = "application/json";
 constexpr const char* keys_json =
@@ -50,7 +50,7 @@ protected:
     std::atomic<int> asked = 0;
     std::string authorization;
     std::latch test_over{1};  // The server's handlers look at it until it is gone.
-    test::LocalServer local;
+    tests::LocalServer local;
 };
 
 TEST_F(ContainerStory, TheEndpointGivesKeys) {
@@ -148,7 +148,7 @@ protected:
     std::atomic<int> session_status = 200;
     std::atomic<int> roles_status = 200;
     std::atomic<int> keys_status = 200;
-    test::LocalServer local;
+    tests::LocalServer local;
 };
 
 TEST_F(InstanceStory, ItsMetadataGiveKeysWithinASession) {
@@ -209,7 +209,7 @@ protected:
         "<Expiration>2036-01-02T03:04:05Z</Expiration><AccessKeyId>AKIDHTTP</AccessKeyId>"
         "</Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>";
     httplib::Params asked_for;
-    test::LocalServer local;
+    tests::LocalServer local;
 };
 
 TEST_F(WebIdentityStory, ASignedStatementBuysARole) {

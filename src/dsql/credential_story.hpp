@@ -20,7 +20,7 @@
 #include <holdfast/dsql/credentials.hpp>
 #include <holdfast/testing/temp_dir.hpp>
 
-namespace holdfast::dsql::test {
+namespace holdfast::dsql::tests {
 
 // Serves on a free port until destroyed. Handlers are added before start().
 class LocalServer {
@@ -39,7 +39,8 @@ public:
         HOLDFAST_ASSERT(port_ > 0);
         std::promise<void> listening;  // A stop before that would be overheard.
         server.new_task_queue = [&listening] {
-            constexpr std::size_t workers = 4;
+            constexpr std::size_t workers =
+                16;  // Each is kept by a connection that may come again.
             auto queue = std::make_unique<httplib::ThreadPool>(workers);
             listening.set_value();
             return queue.release();
@@ -95,4 +96,4 @@ protected:
     CredentialOptions options;
 };
 
-}  // namespace holdfast::dsql::test
+}  // namespace holdfast::dsql::tests

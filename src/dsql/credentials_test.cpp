@@ -19,11 +19,11 @@ namespace holdfast::dsql {
 namespace {
 
 using namespace std::chrono_literals;
-using test::CredentialStory;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
+using tests::CredentialStory;
 
 // ---- Environment
 // ---------------------------------------------------------------------------------

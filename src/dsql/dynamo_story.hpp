@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -14,7 +15,7 @@
 
 #include <holdfast/testing/dynamodb.hpp>
 
-namespace holdfast::dsql::test {
+namespace holdfast::dsql::tests {
 
 // Passes requests on, unless told to do something else with the next ones.
 class FaultServer {
@@ -39,6 +40,12 @@ public:
         faults_.push_back(Fault::said);
         words_.emplace_back(status, std::move(body));
     }
+    // The next `n` requests wait for each other. Whether they came together.
+    [[nodiscard]] bool gather(int n) {
+        std::unique_lock lock(mutex_);
+        gathering_ = n;
+        return together_.wait_for(lock, std::chrono::seconds{30}, [&] { return gathering_ == 0; });
+    }
     // So many of the next requests are not passed on.
     [[nodiscard]] std::size_t left() const {
         const std::lock_guard lock(mutex_);
@@ -51,8 +58,13 @@ public:
 
 private:
     Fault take() {
-        const std::lock_guard lock(mutex_);
+        std::unique_lock lock(mutex_);
         ++requests_;
+        if (gathering_ > 0) {
+            --gathering_;
+            together_.notify_all();
+            together_.wait_for(lock, std::chrono::seconds{30}, [&] { return gathering_ == 0; });
+        }
         if (faults_.empty()) {
             return Fault::none;
         }
@@ -115,6 +127,8 @@ private:
     std::deque<Fault> faults_;
     std::deque<std::pair<int, std::string>> words_;
     int requests_ = 0;
+    int gathering_ = 0;
+    std::condition_variable together_;
     LocalServer local_;
 };
 
@@ -151,4 +165,4 @@ protected:
     std::unique_ptr<DynamoClient> client;
 };
 
-}  // namespace holdfast::dsql::test
+}  // namespace holdfast::dsql::tests

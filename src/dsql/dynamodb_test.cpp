@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 using dynamo::Item;
 using dynamo::Write;
 using holdfast::test::code_of;
-using test::DynamoStory;
+using tests::DynamoStory;
 
 Write count_up(const std::string& table, std::int64_t limit) {
     return {.table = table,

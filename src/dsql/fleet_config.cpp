@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cerrno>
 #include <initializer_list>
 
 #include <fmt/core.h>
@@ -54,30 +55,31 @@ void append(Settings& to, std::initializer_list<Setting> some) {
 }
 
 void add_process_settings(Settings& all) {
-    append(
-        all,
-        {flag("strict",
-              "false",
-              "DSQL_CONFIG_STRICT",
-              "refuse values in the environment that are not understood"),
-         word("region", "REGION", "the cluster's and DynamoDB's; AWS_REGION if empty"),
-         word("endpoint", "CLUSTER_ENDPOINT", "the cluster's host name, for dsql leases"),
-         time("token_duration", "15m", "DSQL_TOKEN_DURATION", "how long a token is good"),
-         number("rate", "10", "DSQL_CONNECTION_RATE_LIMIT", "connections a second, alone"),
-         number("burst", "100", "DSQL_CONNECTION_BURST_LIMIT", "connections at once, alone"),
-         flag("stagger",
-              "true",
-              "DSQL_STAGGERED_STARTUP",
-              "wait a random time before the first connection, unless the rate is shared"),
-         time("stagger_max", "5s", "DSQL_STAGGERED_STARTUP_MAX_DELAY", "that time, at most"),
-         number("fleet_size",
-                "10",
-                "DSQL_FLEET_SIZE_HINT",
-                "processes that divide the limits while DynamoDB is away"),
-         word("service", "DSQL_SERVICE_NAME", "our name in leases and metrics; SERVICES if empty"),
-         word("dynamodb_endpoint",
-              "DSQL_DYNAMODB_ENDPOINT",
-              "http://host:port of an emulator, for tests")});
+    append(all,
+           {flag("strict",
+                 "false",
+                 "DSQL_CONFIG_STRICT",
+                 "refuse values in the environment that are not understood"),
+            word("region", "REGION", "the cluster's and DynamoDB's; AWS_REGION if empty"),
+            word("endpoint", "CLUSTER_ENDPOINT", "the cluster's host name, for dsql leases"),
+            time("token_duration", "15m", "DSQL_TOKEN_DURATION", "how long a token is good"),
+            number("rate", "10", "DSQL_CONNECTION_RATE_LIMIT", "connections a second, alone"),
+            number("burst", "100", "DSQL_CONNECTION_BURST_LIMIT", "connections at once, alone"),
+            flag("stagger",
+                 "true",
+                 "DSQL_STAGGERED_STARTUP",
+                 "wait a random time before the first connection, unless the rate is shared"),
+            time("stagger_max", "5s", "DSQL_STAGGERED_STARTUP_MAX_DELAY", "that time, at most"),
+            number("fleet_size",
+                   "10",
+                   "DSQL_FLEET_SIZE_HINT",
+                   "processes that divide the limits while DynamoDB is away"),
+            word("service",
+                 "DSQL_SERVICE_NAME",
+                 "our name in leases and metrics; if empty SERVICES, else the executable's"),
+            word("dynamodb_endpoint",
+                 "DSQL_DYNAMODB_ENDPOINT",
+                 "http://host:port of an emulator, for tests")});
 }
 
 void add_pool_settings(Settings& all) {
@@ -375,6 +377,7 @@ pool::MeterNames meter_names(const std::string& service) {
             .open = "dsql_pool_open",
             .oldest_age_seconds = "dsql_pool_oldest_age_seconds",
             .warm_up_seconds = "dsql_pool_warmup_seconds",
+            .warm_up_failures = "dsql_pool_warmup_failures_total",
             .lent = "dsql_reservoir_checkouts_total",
             .empty = "dsql_reservoir_empty_total",
             .opened = "dsql_reservoir_refills_total",
@@ -479,8 +482,11 @@ pool::Config pool_config(const FleetConfig& fleet, int target) {
 }
 
 std::string service_name(const FleetConfig& fleet) {
-    return fleet.service.empty() ? process_variable("SERVICES").value_or("holdfast")
-                                 : fleet.service;
+    if (!fleet.service.empty()) {
+        return fleet.service;
+    }
+    const std::string services = process_variable("SERVICES").value_or("");
+    return services.empty() ? program_invocation_short_name : services;
 }
 
 FleetConfig for_one_command(FleetConfig fleet) {

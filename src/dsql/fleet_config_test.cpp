@@ -1,3 +1,5 @@
+#include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -34,6 +36,16 @@ protected:
 
     std::map<std::string, std::string> environment;
 };
+
+TEST_F(FleetConfigStory, AServiceWithoutANameIsCalledAsItsExecutable) {
+    const std::string self = std::filesystem::read_symlink("/proc/self/exe").filename();
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody here changes the environment.
+    if (std::getenv("SERVICES") == nullptr) {
+        EXPECT_EQ(service_name(read()), self);
+    }
+    environment["DSQL_SERVICE_NAME"] = "billing";
+    EXPECT_EQ(service_name(read()), "billing");
+}
 
 TEST_F(FleetConfigStory, WithoutAnythingAProcessIsAlone) {
     HOLDFAST_CHECK("connections lease.env");

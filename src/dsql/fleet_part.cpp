@@ -108,7 +108,7 @@ void FleetPart::share_connections(const FleetConfig& config,
                                      .logger = logger});
 }
 
-Right FleetPart::admit(Deadline deadline, const std::stop_token& stop) {
+Right FleetPart::admit(Deadline deadline, const std::stop_token& stop, pool::Stages& stages) {
     if (!system_clock().sleep_until(std::min(begin_, deadline.when()), stop)) {
         throw Error(Code::cancelled, Outcome::not_applied, "waiting to begin was cancelled");
     }
@@ -118,6 +118,9 @@ Right FleetPart::admit(Deadline deadline, const std::stop_token& stop) {
                               "the start of this process is put off; set dsql.stagger_max to less");
     }
     Right right;
+    if (slots_ || leases_) {
+        stages.enter(pool::Stage::slot);
+    }
     const Deadline soon = deadline.earlier(Deadline::after(slot_patience));
     if (slots_) {
         right = slots_->acquire(soon, stop);
@@ -125,6 +128,7 @@ Right FleetPart::admit(Deadline deadline, const std::stop_token& stop) {
         right = leases_->acquire(soon, stop);
     }
     try {
+        stages.enter(pool::Stage::permit);
         limiter_.acquire(deadline, stop);
     } catch (...) {
         gone(right);

@@ -15,6 +15,7 @@
 #include <holdfast/base/clock.hpp>
 #include <holdfast/dsql/credentials.hpp>
 #include <holdfast/dsql/fleet.hpp>
+#include <holdfast/pool/stages.hpp>
 
 namespace holdfast::dsql {
 
@@ -33,7 +34,7 @@ public:
 
     // Whether one connection may be opened: first the right to have it, which can be given back for
     // nothing, then a permit, which perishes. Throws pool::OpenError, or cancelled.
-    [[nodiscard]] Right admit(Deadline deadline, const std::stop_token& stop);
+    [[nodiscard]] Right admit(Deadline deadline, const std::stop_token& stop, pool::Stages& stages);
     // How long it is until the first one may be opened.
     [[nodiscard]] std::chrono::nanoseconds delay() const;
     // The connection is closed, or did not come about.

@@ -27,6 +27,16 @@ std::int64_t epoch_seconds(Wall time) {
     return std::chrono::ceil<seconds>(time).time_since_epoch().count();
 }
 
+std::chrono::microseconds us(std::chrono::nanoseconds time) {
+    return std::chrono::ceil<std::chrono::microseconds>(time);
+}
+
+// Rounded down: a block ends no later than it was promised to others. Its owner has stopped using
+// it long before, by the safety.
+std::int64_t block_end(Wall now, const pool::SlotBlocksConfig& config) {
+    return std::chrono::floor<seconds>(now + us(config.ttl)).time_since_epoch().count();
+}
+
 }  // namespace
 
 // --- Permits ---
@@ -135,8 +145,6 @@ std::string block_key(const std::string& endpoint, int block) {
 
 pool::SlotEvent BlockStore::take(int block, Deadline deadline, const std::stop_token& stop) {
     const Wall now = client_->wall_now();
-    const auto ttl = std::chrono::ceil<std::chrono::microseconds>(config_.ttl);
-    const auto allowance = std::chrono::ceil<std::chrono::microseconds>(limits_.steal_after);
     const dynamo::Answer answer = client_->write(
         {.table = table_,
          .pk = block_key(endpoint_, block),
@@ -147,8 +155,8 @@ pool::SlotEvent BlockStore::take(int block, Deadline deadline, const std::stop_t
                       "owner_id = :me OR ttl_epoch < :dead))",
          .values = {{":me", member_.owner},
                     {":nobody", ""},
-                    {":ttl", epoch_seconds(now + ttl)},
-                    {":dead", epoch_seconds(now - allowance) - 1},
+                    {":ttl", block_end(now, config_)},
+                    {":dead", epoch_seconds(now - us(limits_.steal_after))},
                     {":slots", config_.size},
                     {":service", member_.service},
                     {":host", member_.host},
@@ -156,24 +164,30 @@ pool::SlotEvent BlockStore::take(int block, Deadline deadline, const std::stop_t
                     {":one", 1}}},
         deadline,
         stop);
+    const dynamo::Item& item = answer.item ? *answer.item : dynamo::Item{};
     if (answer.applied) {
-        return pool::BlockTaken{block};
+        return pool::BlockTaken{.block = block, .epoch = dynamo::number(item, "epoch").value_or(0)};
     }
-    const auto slots =
-        answer.item ? dynamo::number(*answer.item, "slots") : std::optional<std::int64_t>{};
-    return pool::BlockRefused{
-        .block = block, .slots = slots ? std::optional(static_cast<int>(*slots)) : std::nullopt};
+    pool::BlockRefused refused{.block = block};
+    if (const auto slots = dynamo::number(item, "slots")) {
+        refused.slots = static_cast<int>(*slots);
+    }
+    if (const auto end = dynamo::number(item, "ttl_epoch"); end && refused.slots == config_.size) {
+        // The service compares whole seconds: it is free when the next one has begun.
+        refused.free_in =
+            Wall{seconds{*end}} + us(limits_.steal_after) - now + std::chrono::milliseconds{1};
+    }
+    return refused;
 }
 
 pool::SlotEvent BlockStore::renew(int block, Deadline deadline, const std::stop_token& stop) {
     const Wall now = client_->wall_now();
-    const auto ttl = std::chrono::ceil<std::chrono::microseconds>(config_.ttl);
     const dynamo::Answer answer = client_->write(
         {.table = table_,
          .pk = block_key(endpoint_, block),
          .update = "SET ttl_epoch = :ttl, renewed_at_ms = :now",
          .condition = "owner_id = :me",
-         .values = {{":me", member_.owner}, {":ttl", epoch_seconds(now + ttl)}, {":now", ms(now)}}},
+         .values = {{":me", member_.owner}, {":ttl", block_end(now, config_)}, {":now", ms(now)}}},
         deadline,
         stop);
     if (answer.applied) {
@@ -182,15 +196,20 @@ pool::SlotEvent BlockStore::renew(int block, Deadline deadline, const std::stop_
     return pool::BlockRefused{.block = block};
 }
 
-void BlockStore::give_back(int block, Deadline deadline, const std::stop_token& stop) {
-    (void)client_->write(
-        {.table = table_,
-         .pk = block_key(endpoint_, block),
-         .update = "SET owner_id = :nobody, released_at_ms = :now",
-         .condition = "owner_id = :me",
-         .values = {{":me", member_.owner}, {":nobody", ""}, {":now", ms(client_->wall_now())}}},
-        deadline,
-        stop);
+void BlockStore::give_back(const pool::GiveBlockBack& back,
+                           Deadline deadline,
+                           const std::stop_token& stop) {
+    dynamo::Write write{
+        .table = table_,
+        .pk = block_key(endpoint_, back.block),
+        .update = "SET owner_id = :nobody, released_at_ms = :now",
+        .condition = "owner_id = :me",
+        .values = {{":me", member_.owner}, {":nobody", ""}, {":now", ms(client_->wall_now())}}};
+    if (back.epoch) {
+        write.condition += " AND epoch = :epoch";
+        write.values[":epoch"] = *back.epoch;
+    }
+    (void)client_->write(write, deadline, stop);
 }
 
 }  // namespace holdfast::dsql

@@ -73,7 +73,7 @@ public:
     // Each throws what the client throws, and returns the event for the machine.
     [[nodiscard]] pool::SlotEvent take(int block, Deadline deadline, const std::stop_token& stop);
     [[nodiscard]] pool::SlotEvent renew(int block, Deadline deadline, const std::stop_token& stop);
-    void give_back(int block, Deadline deadline, const std::stop_token& stop);
+    void give_back(const pool::GiveBlockBack& back, Deadline deadline, const std::stop_token& stop);
 
 private:
     const std::shared_ptr<DynamoClient> client_;

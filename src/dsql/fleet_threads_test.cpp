@@ -52,7 +52,7 @@ TEST(LimiterThreads, WhoStopsWaitingDoesNotHoldUpOthers) {
     limiter.acquire(Deadline::after(20s), {});
 }
 
-using SlotThreads = test::DynamoStory;
+using SlotThreads = tests::DynamoStory;
 
 TEST_F(SlotThreads, NoMoreSlotsAreLentThanThereAre) {
     SlotKeeperOptions settings{.client = std::make_shared<DynamoClient>(options(faults->url())),

@@ -50,7 +50,7 @@ protected:
     // The server's handlers look at them until it is gone.
     std::latch asked{1};
     std::latch test_over{1};
-    test::LocalServer local;
+    tests::LocalServer local;
 };
 
 TEST_F(HttpClient, AnyStatusIsAnAnswer) {

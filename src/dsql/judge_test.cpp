@@ -16,7 +16,7 @@ struct Refused {
     std::string_view code = "0A000";
 };
 
-constexpr Refused refused[] = {
+constexpr Refused refusals[] = {
     {"TRUNCATE accounts", "unsupported statement: Truncate"},
     {"CREATE EXTENSION pgcrypto", "unsupported statement: CreateExtension"},
     {"CREATE DATABASE d", "unsupported statement: Createdb"},
@@ -235,7 +235,7 @@ constexpr Refused refused[] = {
 };
 
 TEST(Judge, EveryRefusalHasItsStateAndText) {
-    for (const Refused& row : refused) {
+    for (const Refused& row : refusals) {
         SCOPED_TRACE(row.sql);
         const Judged judged = judge_one(row.sql);
         if (!judged.refusal) {

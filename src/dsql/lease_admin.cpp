@@ -19,6 +19,11 @@ using std::chrono::seconds;
 constexpr const char* expiry_attribute = "ttl_epoch";
 constexpr int page_items = 1000;
 
+// What stands at the beginning of time was never written.
+std::optional<Wall> heard(Wall until) {
+    return until == Wall{} ? std::nullopt : std::optional(until);
+}
+
 BlockSeen seen(const dynamo::Item& item, int block, Wall dead_before) {
     BlockSeen found{.block = block,
                     .owner = dynamo::text(item, "owner_id").value_or(""),
@@ -183,12 +188,12 @@ LeasesSeen LeaseAdmin::show_leases(const std::string& table,
         owners[owner.seen.owner] = {.owner = owner.seen.owner,
                                     .service = owner.service,
                                     .host = owner.host,
-                                    .until = owner.seen.alive_until,
+                                    .until = heard(owner.seen.alive_until),
                                     .dead = owner.seen.alive_until < dead_before};
     }
     for (const pool::LeaseSeen& lease : found.leases) {
-        const auto [owner, unknown] =
-            owners.try_emplace(lease.owner, OwnerSeen{.owner = lease.owner, .dead = true});
+        const auto [owner, unknown] = owners.try_emplace(
+            lease.owner, OwnerSeen{.owner = lease.owner, .dead = !lease.owner.empty()});
         ++owner->second.leases;
     }
     LeasesSeen seen{.counted = count ? count->active : 0};

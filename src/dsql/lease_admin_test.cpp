@@ -9,7 +9,7 @@ namespace holdfast::dsql {
 namespace {
 
 using namespace std::chrono_literals;
-using test::DynamoStory;
+using tests::DynamoStory;
 
 class LeaseAdminStory : public DynamoStory {
 protected:

@@ -16,7 +16,7 @@ namespace holdfast::dsql {
 namespace {
 
 using namespace std::chrono_literals;
-using test::DynamoStory;
+using tests::DynamoStory;
 
 class LeaseKeeperStory : public DynamoStory {
 protected:
@@ -57,6 +57,7 @@ protected:
     }
 
     Metrics metrics;
+    pool::Stages stages;
     const std::string endpoint = "abc.dsql.us-east-1.on.aws";
 };
 
@@ -139,6 +140,35 @@ TEST_F(LeaseKeeperStory, WhatTheDeadHeldIsFreedAndTheCounterMadeTrue) {
     EXPECT_EQ(active(), 2);
 }
 
+// A fleet in which some processes write leases as it was always done: without an owner, and with a
+// time to live after which the table forgets them though their connection lives.
+TEST_F(LeaseKeeperStory, WhatOthersCountWithoutOwnersIsLeftToThem) {
+    LeaseStore ours = store(this_process("ours"));
+    hold(ours, 1);
+    const auto write = [&](const char* id, std::chrono::minutes age) {
+        const auto created = std::chrono::floor<std::chrono::milliseconds>(ours.wall_now() - age);
+        (void)client->write({.kind = dynamo::Write::Kind::put,
+                             .table = table,
+                             .pk = "dsqllease#" + endpoint + "#" + id,
+                             .item = {{"service_name", "old"},
+                                      {"created_ms", created.time_since_epoch().count()},
+                                      {"ttl_epoch", 1}}},
+                            soon(),
+                            {});
+    };
+    write("living", 12min);
+    write("dead", 70min);
+    const auto seen = ours.count(soon(), {});
+    ASSERT_TRUE(ours.correct(seen, 4, soon(), {}));  // One of theirs is forgotten already.
+    const ReapReport done = reap_leases(ours, {}, true, soon(), {});
+    EXPECT_EQ(done.freed, 1) << "no connection is older than an hour";
+    EXPECT_EQ(done.drift, std::nullopt);
+    EXPECT_EQ(active(), 3) << "what is counted and not found may be theirs";
+    const auto left = found().leases;
+    ASSERT_EQ(left.size(), 2U);
+    EXPECT_TRUE(left[0].lease == "living" || left[1].lease == "living");
+}
+
 TEST_F(LeaseKeeperStory, OneProcessLooksAfterTheDead) {
     const FleetMember ann = this_process("ann");
     EXPECT_TRUE(store(ann).lock_reaper(soon(), {}));
@@ -184,11 +214,18 @@ TEST_F(LeaseKeeperStory, AnOpeningThatGetsNoPermitGivesItsLeaseBack) {
     config.dynamodb_endpoint = faults->url();
     FleetPart part(
         config, endpoint, "us-east-1", options(faults->url()).credentials, nullptr, nullptr);
-    const Right first = part.admit(soon(), {});
-    ASSERT_TRUE(std::holds_alternative<pool::LeaseId>(first));
-    EXPECT_EQ(holdfast::test::code_of([&] { (void)part.admit(Deadline::after(500ms), {}); }),
-              Code::unavailable);
-    part.gone(first);
+    std::vector<Right> granted{part.admit(soon(), {}, stages)};
+    ASSERT_TRUE(std::holds_alternative<pool::LeaseId>(granted[0]));
+    // On a busy machine a second passes between two openings, or a lease takes long.
+    std::optional<Code> failure;
+    while (failure != Code::unavailable || stages.last() != pool::Stage::permit) {
+        ASSERT_LT(granted.size(), 4U);
+        failure = holdfast::test::code_of(
+            [&] { granted.push_back(part.admit(Deadline::after(500ms), {}, stages)); });
+    }
+    for (const Right& right : granted) {
+        part.gone(right);
+    }
     part.leases()->stop();
     EXPECT_EQ(active(), 0);
 }

@@ -183,8 +183,10 @@ void LeaseStore::scan(const std::string& prefix,
 LeasesFound LeaseStore::find(Deadline deadline, const std::stop_token& stop) {
     LeasesFound found;
     scan(lease_prefix(), deadline, stop, [&](std::string lease, const dynamo::Item& item) {
-        found.leases.push_back(
-            {.lease = std::move(lease), .owner = dynamo::text(item, "owner_id").value_or("")});
+        const milliseconds created{dynamo::number(item, "created_ms").value_or(0)};
+        found.leases.push_back({.lease = std::move(lease),
+                                .owner = dynamo::text(item, "owner_id").value_or(""),
+                                .created = Wall{created}});
     });
     scan(owner_prefix(), deadline, stop, [&](std::string owner, const dynamo::Item& item) {
         const milliseconds until{dynamo::number(item, "lease_until_ms").value_or(0)};
@@ -237,13 +239,21 @@ bool LeaseStore::correct(const std::optional<LeaseCount>& seen,
 namespace {
 
 // The counter is read before the leases and must not have moved after: then they belong together.
+// Leases without an owner are of processes whose items end before their connections do. While there
+// are some, what is counted and not found may be theirs.
 std::optional<std::int64_t> make_true(LeaseStore& store,
                                       Deadline deadline,
                                       const std::stop_token& stop) {
     for (int i = 0; i < reconcile_tries_max; ++i) {
         const auto before = store.count(deadline, stop);
-        const auto there = static_cast<std::int64_t>(store.find(deadline, stop).leases.size());
+        const auto leases = store.find(deadline, stop).leases;
+        const auto there = static_cast<std::int64_t>(leases.size());
         const std::int64_t drift = there - (before ? before->active : 0);
+        const bool others = std::any_of(
+            leases.begin(), leases.end(), [](const auto& lease) { return lease.owner.empty(); });
+        if (drift < 0 && others) {
+            return std::nullopt;
+        }
         if (drift == 0 || store.correct(before, there, deadline, stop)) {
             return drift;
         }

@@ -109,7 +109,8 @@ struct ReapReport {
     std::int64_t dead_owners = 0;
     std::int64_t freed = 0;
     // Leases that are there, without what the counter said; empty if it was not reconciled, e.g.
-    // because the fleet was never quiet for long enough.
+    // because the fleet was never quiet for long enough, or is mixed with processes that give their
+    // leases no owner.
     std::optional<std::int64_t> drift{};
 };
 

@@ -7,7 +7,7 @@ namespace holdfast::dsql {
 namespace {
 
 TEST(SigV4, EveryStepIsTheVendors) {
-    for (const test::Vector& vector : test::token_vectors()) {
+    for (const tests::Vector& vector : tests::token_vectors()) {
         SCOPED_TRACE(vector.name);
         const std::string date = vector.text("amz_date");
         const Scope scope{

@@ -21,6 +21,17 @@ pool::BlockUnanswered unanswered(int block, const Error& error) {
     return {.block = block, .throttled = error.code() == Code::conflict};
 }
 
+// What an action comes to that nobody could carry out.
+pool::SlotEvent not_sent(const pool::SlotAction& action) {
+    if (const auto* take = std::get_if<pool::TakeBlock>(&action)) {
+        return pool::BlockUnanswered{.block = take->block};
+    }
+    if (const auto* renew = std::get_if<pool::RenewBlock>(&action)) {
+        return pool::BlockUnanswered{.block = renew->block};
+    }
+    return pool::SlotsTick{};
+}
+
 }  // namespace
 
 struct SlotKeeper::Meters {
@@ -62,6 +73,10 @@ SlotKeeper::SlotKeeper(SlotKeeperOptions options)
              options_.blocks,
              options_.limits),
       blocks_(options_.blocks, options_.limits, secure_seed()),
+      workers_(options_.calls_max,
+               [this](const pool::SlotAction& action, const std::stop_token& stop) {
+                   perform(action, stop);
+               }),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 SlotKeeper::~SlotKeeper() {
@@ -142,9 +157,10 @@ void SlotKeeper::stop() {
         }
         changed_.notify_all();
     }
-    calls_.request_stop();
+    workers_.request_stop();
     thread_.request_stop();
     thread_.join();
+    workers_.join();
 }
 
 void SlotKeeper::run(const std::stop_token& stop) {
@@ -152,9 +168,9 @@ void SlotKeeper::run(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
         poked_ = false;
         if (std::exchange(wants_changed_, false)) {
-            step(lock, pool::WantSlots{holders_.wanted()});
+            step(pool::WantSlots{holders_.wanted()});
         } else {
-            step(lock, pool::SlotsTick{});
+            step(pool::SlotsTick{});
         }
         publish();
         changed_.notify_all();
@@ -162,50 +178,60 @@ void SlotKeeper::run(const std::stop_token& stop) {
         const Steady until = std::min(blocks_.next_wake(), steady_clock::now() + nap_max);
         changed_.wait_until(lock, stop, until, [this] { return poked_; });
     }
+    finish(lock);
+}
+
+// Calls under way were told to end; then everything is given back, for which there is some time.
+void SlotKeeper::finish(std::unique_lock<std::mutex>& lock) {
+    const auto idle = [this] { return under_way_ == 0; };
+    changed_.wait(lock, idle);
     if (blocks_.used() > 0) {
         logger_.warn("slots.abandoned", {{"used", blocks_.used()}});
         return;
     }
-    pool::SlotActions last;
-    blocks_.step(steady_clock::now(), pool::StopSlots{}, last);
-    lock.unlock();
-    const Deadline deadline = Deadline::after(options_.limits.release_wait);
-    for (const pool::SlotAction& action : last) {
-        if (const auto* back = std::get_if<pool::GiveBlockBack>(&action)) {
-            try {
-                store_.give_back(back->block, deadline, {});
-                logger_.info("slots.released", {{"block", back->block}});
-            } catch (const Error& error) {
-                logger_.warn("lease.release_failed",
-                             {{"block", back->block}, {"error", error.what()}});
+    last_call_ = Deadline::after(options_.limits.release_wait);
+    step(pool::StopSlots{});
+    changed_.wait(lock, idle);
+}
+
+// One event, and to the workers what follows from it.
+void SlotKeeper::step(const pool::SlotEvent& event) {
+    std::deque<pool::SlotEvent> events{event};
+    while (!events.empty()) {
+        pool::SlotActions actions;
+        blocks_.step(steady_clock::now(), events.front(), actions);
+        events.pop_front();
+        for (const pool::SlotAction& action : actions) {
+            if (workers_.push(action)) {
+                ++under_way_;
+            } else {
+                events.push_back(not_sent(action));
             }
         }
     }
 }
 
-// One event and all that follows from it. The lock is not held while the store is asked.
-void SlotKeeper::step(std::unique_lock<std::mutex>& lock, const pool::SlotEvent& event) {
-    pool::SlotActions actions;
-    blocks_.step(steady_clock::now(), event, actions);
-    std::deque<pool::SlotAction> queue(actions.begin(), actions.end());
-    while (!queue.empty()) {
-        const pool::SlotAction action = queue.front();
-        queue.pop_front();
-        lock.unlock();
-        report(action);
-        const pool::SlotEvent answer = carry_out(action);
-        lock.lock();
-        actions.clear();
-        blocks_.step(steady_clock::now(), answer, actions);
-        queue.insert(queue.end(), actions.begin(), actions.end());
-        publish();
-        changed_.notify_all();
+// On a worker's thread. The lock is not held while the store is asked.
+void SlotKeeper::perform(const pool::SlotAction& action, const std::stop_token& stop) {
+    std::optional<Deadline> last_call;
+    {
+        const std::lock_guard lock(mutex_);
+        last_call = last_call_;
     }
+    report(action);
+    const pool::SlotEvent answer =
+        last_call ? carry_out(action, *last_call, {})
+                  : carry_out(action, Deadline::after(options_.call_patience), stop);
+    const std::lock_guard lock(mutex_);
+    step(answer);
+    --under_way_;
+    publish();
+    wake();
 }
 
-pool::SlotEvent SlotKeeper::carry_out(const pool::SlotAction& action) {
-    const Deadline deadline = Deadline::after(options_.call_patience);
-    const std::stop_token stop = calls_.get_token();
+pool::SlotEvent SlotKeeper::carry_out(const pool::SlotAction& action,
+                                      Deadline deadline,
+                                      const std::stop_token& stop) {
     if (const auto* take = std::get_if<pool::TakeBlock>(&action)) {
         try {
             const pool::SlotEvent answer = store_.take(take->block, deadline, stop);
@@ -218,31 +244,35 @@ pool::SlotEvent SlotKeeper::carry_out(const pool::SlotAction& action) {
             return unanswered(take->block, error);
         }
     }
-    if (const auto* renew = std::get_if<pool::RenewBlock>(&action)) {
-        const Steady began = steady_clock::now();
-        try {
-            const pool::SlotEvent answer = store_.renew(renew->block, deadline, stop);
-            meters_->renew_seconds.observe(
-                std::chrono::duration<double>(steady_clock::now() - began).count());
-            if (std::holds_alternative<pool::BlockRefused>(answer)) {
-                meters_->renew_failures.add();
-            }
-            return answer;
-        } catch (const Error& error) {
-            meters_->renew_failures.add();
-            logger_.warn("slots.unanswered", {{"block", renew->block}, {"error", error.what()}});
-            return unanswered(renew->block, error);
-        }
+    if (const auto* block = std::get_if<pool::RenewBlock>(&action)) {
+        return renew(block->block, deadline, stop);
     }
     if (const auto* back = std::get_if<pool::GiveBlockBack>(&action)) {
         try {
-            store_.give_back(back->block, deadline, stop);
+            store_.give_back(*back, deadline, stop);
             logger_.info("slots.released", {{"block", back->block}});
         } catch (const Error& error) {
             logger_.warn("lease.release_failed", {{"block", back->block}, {"error", error.what()}});
         }
     }
     return pool::SlotsTick{};
+}
+
+pool::SlotEvent SlotKeeper::renew(int block, Deadline deadline, const std::stop_token& stop) {
+    const Steady began = steady_clock::now();
+    try {
+        const pool::SlotEvent answer = store_.renew(block, deadline, stop);
+        meters_->renew_seconds.observe(
+            std::chrono::duration<double>(steady_clock::now() - began).count());
+        if (std::holds_alternative<pool::BlockRefused>(answer)) {
+            meters_->renew_failures.add();
+        }
+        return answer;
+    } catch (const Error& error) {
+        meters_->renew_failures.add();
+        logger_.warn("slots.unanswered", {{"block", block}, {"error", error.what()}});
+        return unanswered(block, error);
+    }
 }
 
 void SlotKeeper::report(const pool::SlotAction& action) {

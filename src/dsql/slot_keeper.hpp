@@ -1,4 +1,6 @@
-// The slots of one process at one endpoint: a thread that takes, renews and gives back blocks.
+// The slots of one process at one endpoint: a thread that decides which blocks to take, renew and
+// give back, and a few that ask the store, so that many blocks are renewed before the first runs
+// out though each answer takes its time.
 //
 // Whoever opens a connection acquires a slot first; that is a matter of memory, unless a block has
 // to be fetched. When blocks are lost, those who hold connections are told how many must go.
@@ -8,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -19,6 +22,7 @@
 #include <holdfast/base/log.hpp>
 #include <holdfast/base/metrics.hpp>
 #include <holdfast/pool/slot_blocks.hpp>
+#include <holdfast/pool/workers.hpp>
 
 namespace holdfast::dsql {
 
@@ -30,6 +34,7 @@ struct SlotKeeperOptions {
     pool::SlotBlocksConfig blocks{};
     pool::FleetLimits limits{};
     std::chrono::nanoseconds call_patience = std::chrono::seconds{5};
+    int calls_max = 8;  // To the store, at a time.
     Metrics* metrics = nullptr;
     Logger* logger = nullptr;
 };
@@ -69,8 +74,13 @@ private:
     struct Meters;
 
     void run(const std::stop_token& stop);
-    void step(std::unique_lock<std::mutex>& lock, const pool::SlotEvent& event);
-    [[nodiscard]] pool::SlotEvent carry_out(const pool::SlotAction& action);
+    void finish(std::unique_lock<std::mutex>& lock);
+    void step(const pool::SlotEvent& event);
+    void perform(const pool::SlotAction& action, const std::stop_token& stop);
+    [[nodiscard]] pool::SlotEvent carry_out(const pool::SlotAction& action,
+                                            Deadline deadline,
+                                            const std::stop_token& stop);
+    [[nodiscard]] pool::SlotEvent renew(int block, Deadline deadline, const std::stop_token& stop);
     void report(const pool::SlotAction& action);
     void shed(std::unique_lock<std::mutex>& lock);
     void publish();
@@ -80,7 +90,6 @@ private:
     Logger& logger_;
     const std::unique_ptr<Meters> meters_;
     BlockStore store_;
-    std::stop_source calls_;  // Ends those under way.
 
     mutable std::mutex mutex_;
     std::condition_variable_any changed_;
@@ -88,7 +97,10 @@ private:
     bool poked_ = false;
     bool wants_changed_ = false;
     bool stopped_ = false;
-    Holders holders_;      // Not under the mutex: they are told without it.
+    int under_way_ = 0;                  // What the workers have to do, or do.
+    std::optional<Deadline> last_call_;  // Of the end, when everything is given back.
+    Holders holders_;                    // Not under the mutex: they are told without it.
+    pool::Workers<pool::SlotAction> workers_;
     std::jthread thread_;  // Last: it uses all of the above.
 };
 

@@ -16,6 +16,7 @@
 
 #include <holdfast/base/error.hpp>
 #include <holdfast/dsql/endpoint.hpp>
+#include <holdfast/pool/stages.hpp>
 #include <holdfast/sql/url.hpp>
 
 namespace holdfast::dsql {
@@ -116,9 +117,11 @@ public:
     }
 
     [[nodiscard]] sql::ConnectParams prepare(Deadline deadline,
-                                             const std::stop_token& stop) override {
-        Right right = fleet_->admit(deadline, stop);
+                                             const std::stop_token& stop,
+                                             pool::Stages& stages) override {
+        Right right = fleet_->admit(deadline, stop, stages);
         try {
+            stages.enter(pool::Stage::token);
             sql::ConnectParams params = target_.params;
             params["password"] =
                 tokens_->get(target_.key, deadline.earlier(Deadline::after(token_patience)), stop)

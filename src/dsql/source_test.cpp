@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 
 #include <holdfast/pool/pool.hpp>
+#include <holdfast/pool/stages.hpp>
 #include <holdfast/sql/url.hpp>
 #include <holdfast/testing/check.hpp>
 
@@ -18,7 +19,7 @@ using testing::HasSubstr;
 using testing::Pair;
 using testing::UnorderedElementsAre;
 
-const std::string endpoint = "4zabc7defghij2klmnopqrst5u.dsql.us-east-1.on.aws";
+const std::string host_name = "4zabc7defghij2klmnopqrst5u.dsql.us-east-1.on.aws";
 
 Target target(const std::string& url) {
     return parse_target(sql::parse_url(url), "holdfast");
@@ -37,13 +38,13 @@ TEST(DsqlUrl, HasADefaultForEverythingButTheEndpoint) {
     HOLDFAST_CHECK("connections open.default_user");
     HOLDFAST_CHECK("connections dsn.no_tls");
     HOLDFAST_CHECK("connections dsn.tls_verify");
-    const Target plain = target("dsql://" + endpoint);
-    EXPECT_EQ(plain.key.host, endpoint);
+    const Target plain = target("dsql://" + host_name);
+    EXPECT_EQ(plain.key.host, host_name);
     EXPECT_EQ(plain.key.region, "us-east-1");
     EXPECT_EQ(plain.key.user, "admin");
     EXPECT_EQ(plain.profile, "");
     EXPECT_THAT(plain.params,
-                UnorderedElementsAre(Pair("host", endpoint),
+                UnorderedElementsAre(Pair("host", host_name),
                                      Pair("port", "5432"),
                                      Pair("user", "admin"),
                                      Pair("dbname", "postgres"),
@@ -57,7 +58,7 @@ TEST(DsqlUrl, HasADefaultForEverythingButTheEndpoint) {
                                      Pair("keepalives_interval", "10"),
                                      Pair("keepalives_count", "3"),
                                      Pair("tcp_user_timeout", "30000")));
-    EXPECT_EQ(target("dsql://@" + endpoint + "/").params, plain.params);
+    EXPECT_EQ(target("dsql://@" + host_name + "/").params, plain.params);
 }
 
 // A name of one's own in DNS, or a proxy's.
@@ -67,7 +68,7 @@ TEST(DsqlUrl, TheRegionIsTheUrlsOrTheNamesOrElseWhatIsUsual) {
     };
     EXPECT_EQ(region("dsql://orders.example.com"), "eu-west-1");
     EXPECT_EQ(region("dsql://orders.example.com?region=eu-west-3"), "eu-west-3");
-    EXPECT_EQ(region("dsql://" + endpoint), "us-east-1") << "its name knows better";
+    EXPECT_EQ(region("dsql://" + host_name), "us-east-1") << "its name knows better";
     EXPECT_EQ(usual_region("ap-south-1"), "ap-south-1");
 }
 
@@ -92,7 +93,7 @@ TEST(DsqlUrl, MaySayAllOfIt) {
     EXPECT_EQ(full.params.at("connect_timeout"), "3");
     EXPECT_EQ(full.params.at("application_name"), "x");
     EXPECT_FALSE(full.params.contains("pool"));
-    EXPECT_EQ(target("dsql://" + endpoint + "?port=6000").params.at("port"), "6000");
+    EXPECT_EQ(target("dsql://" + host_name + "?port=6000").params.at("port"), "6000");
 }
 
 TEST(DsqlUrl, ThatCannotWorkIsRefusedWithTheCure) {
@@ -102,23 +103,23 @@ TEST(DsqlUrl, ThatCannotWorkIsRefusedWithTheCure) {
     HOLDFAST_CHECK("connections dsn.key_without_cert");
     HOLDFAST_CHECK("connections dsn.cert_without_key");
     HOLDFAST_CHECK("connections lease.empty_endpoint");
-    EXPECT_THAT(refusal("dsql:" + endpoint), HasSubstr("write dsql://USER@ENDPOINT"));
+    EXPECT_THAT(refusal("dsql:" + host_name), HasSubstr("write dsql://USER@ENDPOINT"));
     EXPECT_THAT(refusal("dsql://"), HasSubstr("names no endpoint"));
     EXPECT_THAT(refusal("dsql://app@"), HasSubstr("names no endpoint"));
-    EXPECT_THAT(refusal("dsql://app:hunter2@" + endpoint),
+    EXPECT_THAT(refusal("dsql://app:hunter2@" + host_name),
                 AllOf(HasSubstr("takes no passwords"), Not(HasSubstr("hunter2"))));
     EXPECT_THAT(refusal("dsql://localhost"), HasSubstr("add ?region="));
-    EXPECT_THAT(refusal("dsql://" + endpoint + "?sslmode=prefer"), HasSubstr("use verify-full"));
-    EXPECT_THAT(refusal("dsql://" + endpoint + "?sslmode=disable"), HasSubstr("use verify-full"));
-    EXPECT_THAT(refusal("dsql://" + endpoint + "?statement_timeout=1s"),
+    EXPECT_THAT(refusal("dsql://" + host_name + "?sslmode=prefer"), HasSubstr("use verify-full"));
+    EXPECT_THAT(refusal("dsql://" + host_name + "?sslmode=disable"), HasSubstr("use verify-full"));
+    EXPECT_THAT(refusal("dsql://" + host_name + "?statement_timeout=1s"),
                 HasSubstr("'statement_timeout' that dsql:// does not know"))
         << "the service refuses it";
-    EXPECT_THAT(refusal("dsql://" + endpoint + ":x"), HasSubstr("'x' in the database URL"));
-    EXPECT_THAT(refusal("dsql://" + endpoint + "?port=70000"), HasSubstr("not a port"));
-    EXPECT_THAT(refusal("dsql://a%0@" + endpoint), HasSubstr("bad percent escape"));
-    EXPECT_THAT(refusal("dsql://" + endpoint + "?port=1&port=2"), HasSubstr("'port' twice"));
+    EXPECT_THAT(refusal("dsql://" + host_name + ":x"), HasSubstr("'x' in the database URL"));
+    EXPECT_THAT(refusal("dsql://" + host_name + "?port=70000"), HasSubstr("not a port"));
+    EXPECT_THAT(refusal("dsql://a%0@" + host_name), HasSubstr("bad percent escape"));
+    EXPECT_THAT(refusal("dsql://" + host_name + "?port=1&port=2"), HasSubstr("'port' twice"));
     for (const char* option : {"sslcert", "sslkey"}) {  // The token says who we are.
-        EXPECT_THAT(refusal("dsql://" + endpoint + "?" + option + "=/tmp/x.pem"),
+        EXPECT_THAT(refusal("dsql://" + host_name + "?" + option + "=/tmp/x.pem"),
                     HasSubstr("that dsql:// does not know"));
     }
 }
@@ -127,13 +128,18 @@ class DsqlSource : public testing::Test {
 protected:
     [[nodiscard]] static std::unique_ptr<sql::ConnectionSource> open(
         const sql::SourceFactory& factory, const std::string& user = "admin") {
-        return factory(sql::parse_url("dsql://" + user + "@" + endpoint));
+        return factory(sql::parse_url("dsql://" + user + "@" + host_name));
     }
-    [[nodiscard]] sql::ConnectParams prepare() { return source->prepare(Deadline::after(30s), {}); }
+    [[nodiscard]] static sql::ConnectParams prepare(sql::ConnectionSource& from,
+                                                    std::chrono::nanoseconds patience = 30s) {
+        pool::Stages stages;
+        return from.prepare(Deadline::after(patience), {}, stages);
+    }
+    [[nodiscard]] sql::ConnectParams prepare() { return prepare(*source); }
     [[nodiscard]] std::variant<TokenGrant, TokenRefusal> judge(const sql::ConnectParams& params) {
         return verify_token(
             params.at("password"),
-            {.host = endpoint, .region = "us-east-1", .user = params.at("user")},
+            {.host = host_name, .region = "us-east-1", .user = params.at("user")},
             [&](std::string_view) { return provider->get(Deadline::after(1s), {}); },
             clock.wall_now());
     }
@@ -147,7 +153,7 @@ protected:
     }
 
     ManualClock clock;
-    std::shared_ptr<test::TestProvider> provider = std::make_shared<test::TestProvider>();
+    std::shared_ptr<tests::TestProvider> provider = std::make_shared<tests::TestProvider>();
     sql::SourceFactory factory = dsql_source({.credentials = provider, .clock = &clock});
     std::unique_ptr<sql::ConnectionSource> source = open(factory);
 };
@@ -191,7 +197,7 @@ TEST_F(DsqlSource, ATokenServesUntilItIsRefused) {
 TEST_F(DsqlSource, SourcesOfOneFactoryShareTheirTokens) {
     const auto first = prepare();
     const auto other = open(factory);
-    EXPECT_EQ(other->prepare(Deadline::after(30s), {}).at("password"), first.at("password"));
+    EXPECT_EQ(prepare(*other).at("password"), first.at("password"));
 }
 
 // A permit is asked for first: a token should be as fresh as possible.
@@ -206,11 +212,11 @@ TEST_F(DsqlSource, AnOpeningNeedsAPermitAndWithoutOneNoTokenIsMade) {
     (void)prepare();
     const int asked = provider->asked;
     const auto other = open(factory, "app");
-    (void)other->prepare(Deadline::after(30s), {});  // One limiter for both.
+    (void)prepare(*other);  // One limiter for both.
     EXPECT_EQ(provider->asked, asked + 1);
     const auto third = open(factory, "somebody");
     try {
-        (void)third->prepare(Deadline::after(10ms), {});
+        (void)prepare(*third, 10ms);
         FAIL() << "two were allowed";
     } catch (const pool::OpenError& error) {
         EXPECT_EQ(error.failure(), pool::FailureClass::rate_limited);
@@ -232,8 +238,7 @@ TEST_F(DsqlSource, OpeningsAtTheSameTimeNeedAPermitEach) {
     for (auto& opening : openings) {
         EXPECT_FALSE(opening.get().at("password").empty());
     }
-    EXPECT_EQ(code_of([&] { (void)source->prepare(Deadline::after(10ms), {}); }),
-              Code::unavailable);
+    EXPECT_EQ(code_of([&] { (void)prepare(*source, 10ms); }), Code::unavailable);
 }
 
 TEST_F(DsqlSource, WithoutASharedNumberOfConnectionsNothingIsGivenBack) {

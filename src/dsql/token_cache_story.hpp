@@ -14,7 +14,7 @@
 #include <holdfast/base/metrics.hpp>
 #include <holdfast/dsql/token_cache.hpp>
 
-namespace holdfast::dsql::test {
+namespace holdfast::dsql::tests {
 
 inline Deadline soon() {
     return Deadline::after(std::chrono::seconds{30});
@@ -72,4 +72,4 @@ protected:
     TokenCache cache{provider, {.clock = &clock, .metrics = &metrics, .logger = &log, .seed = 7}};
 };
 
-}  // namespace holdfast::dsql::test
+}  // namespace holdfast::dsql::tests

@@ -10,8 +10,8 @@ namespace {
 
 using namespace std::chrono_literals;
 using holdfast::test::code_of;
-using test::soon;
-using test::TokenCacheStory;
+using tests::soon;
+using tests::TokenCacheStory;
 
 const Wall noon = std::chrono::sys_days{std::chrono::year{2026} / 6 / 15} + 12h;
 

@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using holdfast::test::code_of;
-using test::TokenCacheStory;
+using tests::TokenCacheStory;
 
 void all_together(int people, const std::function<void(int)>& act) {
     std::latch together(people);
@@ -60,7 +60,7 @@ TEST_F(TokenCacheStory, ACallersDeadlineHoldsThoughTheProviderHangs) {
 
     std::stop_source stop;
     std::jthread caller([&] {
-        EXPECT_EQ(code_of([&] { (void)cache.get(key, test::soon(), stop.get_token()); }),
+        EXPECT_EQ(code_of([&] { (void)cache.get(key, tests::soon(), stop.get_token()); }),
                   Code::cancelled);
     });
     stop.request_stop();

@@ -56,16 +56,16 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
 }
 
 TEST(Token, EveryVectorByteForByte) {
-    const auto vectors = test::token_vectors();
+    const auto vectors = tests::token_vectors();
     ASSERT_EQ(vectors.size(), 18U);
-    for (const test::Vector& vector : vectors) {
+    for (const tests::Vector& vector : vectors) {
         EXPECT_EQ(make_token(vector.request, vector.credentials, vector.now), vector.text("token"))
             << vector.name;
     }
 }
 
 TEST(Token, EveryVectorIsAcceptedInEitherOrder) {
-    for (const test::Vector& vector : test::token_vectors()) {
+    for (const tests::Vector& vector : tests::token_vectors()) {
         SCOPED_TRACE(vector.name);
         const TokenDemand demand{
             .host = vector.request.host,
@@ -86,9 +86,9 @@ TEST(Token, EveryVectorIsAcceptedInEitherOrder) {
 }
 
 TEST(Token, EveryRejectedExpiryIsRefusedInTheSignersWords) {
-    const auto rejections = test::token_vectors("rejections");
+    const auto rejections = tests::token_vectors("rejections");
     ASSERT_EQ(rejections.size(), 2U);
-    for (const test::Vector& vector : rejections) {
+    for (const tests::Vector& vector : rejections) {
         try {
             (void)make_token(vector.request, vector.credentials, vector.now);
             FAIL() << "a token of " << vector.request.life.count() << " s was made";

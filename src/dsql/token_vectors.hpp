@@ -11,7 +11,7 @@
 #include <holdfast/base/units.hpp>
 #include <holdfast/dsql/token.hpp>
 
-namespace holdfast::dsql::test {
+namespace holdfast::dsql::tests {
 
 struct Vector {
     std::string name;
@@ -58,4 +58,4 @@ inline std::vector<Vector> token_vectors(const char* kind = "vectors") {
     return vectors;
 }
 
-}  // namespace holdfast::dsql::test
+}  // namespace holdfast::dsql::tests

@@ -87,7 +87,8 @@ struct Overruled {
 // than there may be.
 [[nodiscard]] pool::Config pool_config(const FleetConfig& fleet, int target);
 
-// What this process is called in leases and metrics: `service`, else SERVICES of the environment.
+// What this process is called in leases and metrics: `service`, else SERVICES of the environment,
+// else the name of its executable.
 [[nodiscard]] std::string service_name(const FleetConfig& fleet);
 
 // The same fleet, for a command that ends soon: it opens what it needs when it needs it, and does

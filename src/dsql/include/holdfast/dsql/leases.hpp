@@ -47,12 +47,12 @@ struct BlockSeen {
 
 // One process and the leases that it holds, where connections are counted one by one.
 struct OwnerSeen {
-    std::string owner{};
+    std::string owner{};  // Empty: all leases that name none, of processes without a heartbeat.
     std::string service{};
     std::string host{};
     std::int64_t leases = 0;
-    Wall until{};
-    bool dead = false;  // Its heart was not heard in time, or never.
+    std::optional<Wall> until{};  // Empty: its heart was never heard.
+    bool dead = false;            // Its heart was not heard in time, or never.
 };
 
 struct LeasesSeen {
