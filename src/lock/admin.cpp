@@ -10,6 +10,9 @@ namespace {
 constexpr std::chrono::milliseconds purge_after{2'000};
 constexpr std::chrono::milliseconds line_purge_after{60'000};
 constexpr std::size_t list_max = 10'000;
+// Rows of one transaction; DSQL takes 3,000.
+constexpr std::int64_t repair_batch = 1'000;
+constexpr std::int64_t line_purge_batch = 1'000;
 
 struct NotTheFence {};  // Thrown out of a transaction to undo it.
 
@@ -80,8 +83,16 @@ std::int64_t Locks::purge(std::size_t limit, const CallOptions& options) {
         (void)core_->db().run("LockPurgeLine",
                               tx,
                               statements::purge_line.with(core_->tables()),
-                              line_purge_after.count());
-        return core_->forms().purge(tx, purge_after, limit);
+                              line_purge_after.count(),
+                              line_purge_batch);
+        const std::int64_t locks = core_->forms().purge(tx, purge_after, limit);
+        return locks + core_->db()
+                           .run("LockPurgePermits",
+                                tx,
+                                statements::purge_permits.with(core_->tables()),
+                                purge_after.count(),
+                                static_cast<std::int64_t>(limit) - locks)
+                           .changed;
     });
 }
 
@@ -94,16 +105,35 @@ std::int64_t Locks::repair_fences(std::int64_t gap, const CallOptions& options) 
     if (gap < 0) {
         throw LockError(LockCode::invalid_argument, "counters are never lowered");
     }
-    return core_->call({}, options, [&](const sql::TxOptions& tx_options) {
-        return core_->transact("LockRepair", tx_options, [&](sql::Tx& tx) {
-            const std::int64_t behind = tx.count(statements::lift_fences.with(core_->tables())) +
-                                        tx.count(statements::restore_fences.with(core_->tables()));
-            if (gap > 0) {
-                tx.exec(statements::skip_fences.with(core_->tables()), gap);
-            }
-            return behind;
+    // In batches, each for itself: if it ends half-way, what is done need not be undone. To lift a
+    // counter twice does no harm.
+    const auto in_batches = [&](const auto& batch) {
+        return core_->call({}, options, [&](const sql::TxOptions& tx_options) {
+            return core_->transact("LockRepair", tx_options, batch);
         });
-    });
+    };
+    std::int64_t behind = 0;
+    for (const sql::Statement* repair : {&statements::lift_fences, &statements::restore_fences}) {
+        std::int64_t changed = repair_batch;
+        while (changed == repair_batch) {
+            changed = in_batches(
+                [&](sql::Tx& tx) { return tx.count(repair->with(core_->tables()), repair_batch); });
+            behind += changed;
+        }
+    }
+    std::optional<std::string> after = gap > 0 ? std::optional<std::string>("") : std::nullopt;
+    while (after) {
+        after = in_batches([&](sql::Tx& tx) {
+            const sql::Rows page =
+                tx.query(statements::page_of_fences.with(core_->tables()), *after, repair_batch);
+            auto last = page[0].get<std::optional<std::string>>(0);
+            if (last) {
+                tx.exec(statements::skip_fences.with(core_->tables()), gap, *after, *last);
+            }
+            return last;
+        });
+    }
+    return behind;
 }
 
 }  // namespace holdfast::lock

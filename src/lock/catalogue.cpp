@@ -9,48 +9,25 @@ namespace {
 
 using namespace statements;
 
-constexpr std::array<const sql::Statement*, 33> portable{
-    &live_rival,
-    &count_up,
-    &take,
-    &holder,
-    &by_id,
-    &first_in_line,
-    &reserve,
-    &free,
-    &prolong,
-    &purge,
-    &join_line,
-    &stands_in_line,
-    &leave_line,
-    &purge_line,
-    &expiry,
-    &remove_dead,
-    &find,
-    &find_by_id,
-    &list,
-    &skip_fence,
-    &free_by_fence,
-    &lift_fences,
-    &restore_fences,
-    &fences_behind,
-    &skip_fences,
-    &assert_held,
-    &accept_fence,
-    &permits_of,
-    &next_permit_fence,
-    &take_permit,
-    &prolong_permit,
-    &free_permit,
-    &synchronous,
+constexpr std::array<const sql::Statement*, 36> portable{
+    &live_rival,    &count_up,       &take,           &holder,        &by_id,
+    &first_in_line, &reserve,        &free,           &prolong,       &purge,
+    &join_line,     &stands_in_line, &leave_line,     &purge_line,    &expiry,
+    &remove_dead,   &find,           &find_by_id,     &list,          &skip_fence,
+    &free_by_fence, &lift_fences,    &restore_fences, &fences_behind, &page_of_fences,
+    &skip_fences,   &assert_held,    &accept_fence,   &permits_of,    &next_permit_fence,
+    &take_permit,   &prolong_permit, &purge_permits,  &free_permit,   &synchronous,
+    &describe_file,
 };
-constexpr std::array<const sql::Statement*, 6> postgres_only{
+constexpr std::array<const sql::Statement*, 8> postgres_only{
     &take_at_once,
+    &free_unless_awaited,
     &free_at_once,
     &prolong_at_once,
     &purge_skipping,
     &durability,
     &bound_idleness,
+    &describe_server,
 };
 
 }  // namespace

@@ -81,8 +81,9 @@ Locks::Core::Core(sql::Database& db, LocksOptions options, const Hooks& hooks)
       clock_(options_.clock == nullptr ? system_clock() : *options_.clock),
       capabilities_(capabilities_of(db.dialect())),
       forms_(make_forms(db, tables(), settings())),
+      live_(options_.metrics, db.name(), clock_),
       orphans_(*forms_),
-      line_(db, tables(), *forms_, orphans_, options_.call_timeout) {
+      line_(db, tables(), *forms_, options_.call_timeout) {
     if (db.dialect().product == sql::Product::sqlite && !options_.names.schema.empty()) {
         throw LockError(LockCode::invalid_argument, "a SQLite file has no schemas; leave it empty");
     }
@@ -105,6 +106,11 @@ Locks::Core::Core(sql::Database& db, LocksOptions options, const Hooks& hooks)
         lost_ = counter("lost");
         born_expired_ = counter("born_expired");
         repeated_ = counter("repeated");
+        release_failed_ = counter("release_failed");
+        burned_ = metrics->counter("holdfast_lock_burned_fences_total",
+                                   "Fences that were counted for nobody: a race for the key was "
+                                   "lost after it had begun.",
+                                   {{"db", db.name()}});
     }
 }
 
@@ -202,13 +208,36 @@ Acquired Locks::Core::acquire(const Claim& claim, const CallOptions& options, bo
         throw;
     }
     if (!claimed.taken) {
-        contended_.add();
+        count_contended();
+        if (claimed.burned) {
+            burned_.add();
+        }
         return Busy{claimed.retry_after};
     }
     Grant grant = to_grant(claim, *claimed.taken, sent);
     refuse_born_expired(std::span(&grant, 1));
-    granted_.add();
+    count_grant(grant);
     return grant;
+}
+
+void Locks::Core::count_grant(const Grant& grant) {
+    granted_.add();
+    live_.add(grant.lock_id, grant.safe_until);
+}
+
+void Locks::Core::count_release(const LockId& lock_id, bool ok) {
+    (ok ? released_ : lost_).add();
+    live_.remove(lock_id);
+}
+
+void Locks::Core::count_extend(const LockId& lock_id, std::optional<Steady> safe_until) {
+    if (safe_until) {
+        extended_.add();
+        live_.add(lock_id, *safe_until);
+    } else {
+        lost_.add();
+        live_.remove(lock_id);
+    }
 }
 
 // A lost answer is asked for once more with the same id: if the first try has taken the lock, the
@@ -229,13 +258,16 @@ Claimed Locks::Core::claim_twice(const Claim& claim, const CallOptions& options,
         sent = clock_.steady_now();
         return forms_->claim(tx, claim, false);  // The lost try may still hold the filter's lock.
     } catch (const std::exception&) {
-        LockError second = to_lock_error(std::current_exception(), context);
-        LockError unknown(second.lock_code(), second.what(), Outcome::unknown);
-        unknown.set_context(context);
-        unknown.set_retryable(second.retryable());
-        unknown.set_cause(second.cause());
-        throw unknown;
+        throw unknown(to_lock_error(std::current_exception(), context));
     }
+}
+
+LockError Locks::Core::unknown(const LockError& second) {
+    LockError error(second.lock_code(), second.what(), Outcome::unknown);
+    error.set_context(second.context());
+    error.set_retryable(second.retryable());
+    error.set_cause(second.cause());
+    return error;
 }
 
 Grant Locks::Core::to_grant(const Claim& claim, const Claimed::Taken& taken, Steady sent) {
@@ -247,13 +279,10 @@ Grant Locks::Core::to_grant(const Claim& claim, const Claimed::Taken& taken, Ste
 }
 
 void Locks::Core::refuse_born_expired(std::span<const Grant> grants) {
-    const bool over = std::ranges::any_of(grants, [now = clock_.steady_now()](const Grant& grant) {
-        return now >= grant.safe_until;
-    });
-    if (!over || !hooks_.refuse_born_expired) {
+    if (std::ranges::none_of(
+            grants, [this](const Grant& grant) { return is_born_expired(grant.safe_until); })) {
         return;
     }
-    born_expired_.add();
     for (const Grant& grant : grants) {
         // Here and now: the caller may try again with the same id, and must not lose that.
         try {
@@ -262,6 +291,11 @@ void Locks::Core::refuse_born_expired(std::span<const Grant> grants) {
             continue;  // Its lease is over in any case.
         }
     }
+    throw_born_expired();
+}
+
+void Locks::Core::throw_born_expired() const {
+    born_expired_.add();
     throw LockError(LockCode::network_timeout,
                     "the lease was over before its answer arrived; use a longer ttl");
 }

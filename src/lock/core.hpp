@@ -8,6 +8,7 @@
 
 #include "forms.hpp"
 #include "hooks.hpp"
+#include "live_locks.hpp"
 #include "orphans.hpp"
 #include "waiting_line.hpp"
 
@@ -49,15 +50,25 @@ public:
     [[nodiscard]] Acquired acquire(const Claim& claim, const CallOptions& options, bool own_id);
     // A grant whose lease is over when its answer arrives is of no use, and must not stay behind.
     void refuse_born_expired(std::span<const Grant> grants);
+    [[nodiscard]] bool is_born_expired(Steady safe_until) const {
+        return hooks_.refuse_born_expired && clock_.steady_now() >= safe_until;
+    }
+    [[noreturn]] void throw_born_expired() const;
     // After a failure of unknown outcome: nobody will ever ask for these ids again.
     void abandon(std::span<const Claim> claims, const LockError& failure);
     [[nodiscard]] Grant to_grant(const Claim& claim, const Claimed::Taken& taken, Steady sent);
     void clean_up(const std::string& storage_key, std::int64_t expires_ms, std::int64_t now_ms);
 
-    void count_release(bool ok) const { (ok ? released_ : lost_).add(); }
-    void count_extend(bool ok) const { (ok ? extended_ : lost_).add(); }
+    void count_contended() const { contended_.add(); }
+    void count_grant(const Grant& grant);
+    void count_release(const LockId& lock_id, bool ok);
+    void count_release_failure() const { release_failed_.add(); }
+    // Empty if the lock is lost.
+    void count_extend(const LockId& lock_id, std::optional<Steady> safe_until);
 
     [[nodiscard]] sql::TxOptions tx_options(const CallOptions& options) const;
+    // For what is done on the side, whatever the caller's deadline is.
+    [[nodiscard]] sql::TxOptions brief() const;
 
     // A transaction of several round trips.
     template <class Body>
@@ -85,7 +96,11 @@ public:
         }
         repeated = true;
         repeated_.add();
-        return call(context, options, work);
+        try {
+            return call(context, options, work);
+        } catch (const LockError& second) {
+            throw unknown(second);
+        }
     }
 
     // Makes a call and tells its failure as LockError. Arguments have been checked before.
@@ -125,8 +140,9 @@ public:
     static void refuse_if_stopped(const CallOptions& options);
 
 private:
+    // Whatever became of a second try, nobody knows about the first.
+    [[nodiscard]] static LockError unknown(const LockError& second);
     Claimed claim_twice(const Claim& claim, const CallOptions& options, Steady& sent);
-    [[nodiscard]] sql::TxOptions brief() const;
     void warn_of_overflow(const Claim& claim, Fence fence);
 
     sql::Database& db_;
@@ -137,6 +153,7 @@ private:
     const Clock& clock_;
     Capabilities capabilities_;
     std::unique_ptr<Forms> forms_;
+    LiveLocks live_;
     Orphans orphans_;
     WaitingLine line_;
 
@@ -149,6 +166,8 @@ private:
     Counter lost_;
     Counter born_expired_;
     Counter repeated_;
+    Counter release_failed_;
+    Counter burned_;
 };
 
 }  // namespace holdfast::lock

@@ -2,6 +2,7 @@
 #include "lock_fixture.hpp"
 
 #include <holdfast/base/metrics.hpp>
+#include <holdfast/lock/semaphore.hpp>
 #include <holdfast/lock/with_lock.hpp>
 #include <holdfast/testing/fault_proxy.hpp>
 
@@ -94,6 +95,21 @@ TEST_F(LockFaults, WhatIsLostTwiceIsGivenBackInTheBackground) {
     EXPECT_TRUE(is_granted(observer.acquire("k", 10s))) << "long before its end";
 }
 
+// What cannot be given back must not keep its process alive, nor busy: the lease may be a long one.
+TEST_F(LockFaults, WhatCannotBeGivenBackDoesNotHoldUpTheEnd) {
+    auto ending = std::make_unique<Locks>(through);
+    proxy.arm({.from = Side::client, .type = 'S'}, Fault::lose_answer);
+    proxy.refuse(true);
+    const auto error = lock_error_of([&] { (void)ending->acquire("k", 1h); });
+    EXPECT_TRUE(struck()) << "or nothing was tested";
+    ASSERT_TRUE(error);
+    EXPECT_TRUE(error->indeterminate());
+    const auto began = std::chrono::steady_clock::now();
+    ending.reset();
+    EXPECT_LT(std::chrono::steady_clock::now() - began, 60s) << "or it has waited for the lease";
+    EXPECT_TRUE(observer.is_locked("k"));
+}
+
 // The same for who waits: all of its attempts use one id, which nobody knows when it gives up.
 TEST_F(LockFaults, WhatAWaiterMayHaveTakenIsGivenBackInTheBackground) {
     HOLDFAST_CHECK("locks N6");
@@ -129,6 +145,74 @@ TEST_F(LockFaults, AnExtensionOrAReleaseWhoseAnswerIsLostIsAskedForAgain) {
     EXPECT_FALSE(release.ok);
     EXPECT_TRUE(release.indeterminate);
     EXPECT_FALSE(observer.is_locked("k")) << "the lost one has done it";
+}
+
+// A permit is taken by several round trips. The last of them commits.
+TEST_F(LockFaults, APermitWhoseAnswerIsLostIsAdopted) {
+    HOLDFAST_CHECK("locks N6");
+    Semaphore one(locks, "k", 1);
+    for (const Fault fault : {Fault::lose_answer, Fault::cut}) {
+        proxy.arm({.from = Side::client, .containing = "COMMIT"}, fault);
+        auto permit = std::get<Permit>(one.acquire(10s));
+        EXPECT_TRUE(struck()) << "or nothing was tested";
+        EXPECT_EQ(direct.number("SELECT count(*) FROM holdfast_locks_permits"), 1);
+        EXPECT_EQ(direct.number("SELECT fence FROM holdfast_locks_permits"),
+                  static_cast<std::int64_t>(value_of(permit.fence)));
+        EXPECT_TRUE(std::holds_alternative<Busy>(one.acquire(10s)));
+        proxy.arm({.from = Side::client, .type = 'S'}, Fault::lose_answer);
+        EXPECT_TRUE(one.extend(permit, 20s));
+        EXPECT_TRUE(struck());
+        proxy.arm({.from = Side::client, .type = 'B'}, Fault::cut);
+        EXPECT_TRUE(one.release(permit)) << "the first has not arrived";
+        EXPECT_TRUE(struck());
+    }
+}
+
+TEST_F(LockFaults, APermitThatIsLostTwiceIsGivenBackInTheBackground) {
+    HOLDFAST_CHECK("locks N6");
+    Semaphore one(locks, "k", 1);
+    proxy.arm({.from = Side::client, .containing = "COMMIT"}, Fault::lose_answer);
+    proxy.refuse(true);
+    const auto error = lock_error_of([&] { (void)one.acquire(60s); });
+    EXPECT_TRUE(struck()) << "or nothing was tested";
+    ASSERT_TRUE(error);
+    EXPECT_TRUE(error->indeterminate());
+    EXPECT_EQ(direct.number("SELECT count(*) FROM holdfast_locks_permits"), 1);
+    proxy.refuse(false);
+    const Deadline deadline = Deadline::after(20s);
+    while (direct.number("SELECT count(*) FROM holdfast_locks_permits") > 0 && !deadline.passed()) {
+    }
+    EXPECT_TRUE(std::holds_alternative<Permit>(one.acquire(10s))) << "long before its end";
+}
+
+// What became of the first call stays unknown, whatever the second says.
+TEST_F(LockFaults, AReleaseThatIsLostTwiceIsIndeterminate) {
+    Metrics metrics;
+    Locks watched(through, {.metrics = &metrics});
+    const auto grant = std::get<Grant>(watched.acquire("k", 60s));
+    const auto live = [&] {
+        (void)metrics.expose();  // Who reads brings it up to date.
+        return metrics.value("holdfast_lock_live", {{"db", through.name()}});
+    };
+    const auto other = std::get<Grant>(watched.acquire("other", 60s));
+    EXPECT_EQ(live(), 2);
+    EXPECT_TRUE(watched.release(other.lock_id).ok);
+    EXPECT_EQ(live(), 1);
+    proxy.arm({.from = Side::client, .type = 'S'}, Fault::lose_answer);
+    proxy.refuse(true);
+    const auto error = lock_error_of([&] { (void)watched.release(grant.lock_id); });
+    EXPECT_TRUE(struck());
+    ASSERT_TRUE(error);
+    EXPECT_TRUE(error->indeterminate());
+    const auto calls = [&](std::string_view result) {
+        return metrics.value("holdfast_lock_calls_total",
+                             {{"db", through.name()}, {"result", result}});
+    };
+    EXPECT_EQ(calls("release_failed"), 1);
+    EXPECT_EQ(calls("repeated"), 1);
+    EXPECT_EQ(calls("released"), 1) << "another one, before";
+    EXPECT_FALSE(observer.is_locked("k")) << "the lost one has done it";
+    EXPECT_EQ(live(), 1) << "which nobody knows here";
 }
 
 TEST_F(LockFaults, AServerThatIsAwayIsUnavailableForEveryCall) {

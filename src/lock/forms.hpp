@@ -38,6 +38,7 @@ struct Claimed {
     };
     std::optional<Taken> taken{};
     std::optional<std::chrono::milliseconds> retry_after{};  // Not taken: a hint.
+    bool burned = false;  // Not taken, but counted: a fence that nobody gets.
 };
 
 struct Freed {

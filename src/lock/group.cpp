@@ -44,6 +44,7 @@ GroupAcquired Locks::acquire_all(std::span<const std::string> keys,
         throw;
     }
     if (!claimed.back().taken) {
+        core_->count_contended();
         return Busy{claimed.back().retry_after};
     }
     GroupGrant group{.group_id = group_id, .grants = {}};
@@ -53,6 +54,9 @@ GroupAcquired Locks::acquire_all(std::span<const std::string> keys,
         group.grants.emplace_back(claims[i].user_key, grants.back());
     }
     core_->refuse_born_expired(grants);
+    for (const Grant& grant : grants) {
+        core_->count_grant(grant);
+    }
     return group;
 }
 
@@ -90,6 +94,7 @@ bool Locks::extend_all(GroupGrant& group,
     for (std::size_t i = 0; i < expiries.size(); ++i) {
         group.grants[i].second.expires_at = expiries[i];
         group.grants[i].second.safe_until = safe_until(sent, ttl);
+        core_->count_extend(group.grants[i].second.lock_id, group.grants[i].second.safe_until);
     }
     return true;
 }

@@ -76,7 +76,9 @@ public:
     [[nodiscard]] const sql::Dialect& dialect() const noexcept override {
         return sql::dialect_of(sql::Product::dsql);
     }
-    [[nodiscard]] sql::ConnectParams prepare(Deadline, const std::stop_token&) override {
+    [[nodiscard]] sql::ConnectParams prepare(Deadline,
+                                             const std::stop_token&,
+                                             pool::Stages&) override {
         return {{"host", test::shared_postgres().socket_folder},
                 {"dbname", database_},
                 {"user", "postgres"},

@@ -12,7 +12,7 @@
 namespace holdfast::lock::tests {
 namespace {
 
-bool refused(std::string_view text) {
+bool id_refused(std::string_view text) {
     const auto error = lock_error_of([&] { (void)LockId::parse(text); });
     if (!error) {
         return false;
@@ -21,7 +21,7 @@ bool refused(std::string_view text) {
     EXPECT_TRUE(std::string_view(error->what()).starts_with("Invalid lockId format"));
     if (text.size() > 6) {
         EXPECT_EQ(std::string_view(error->what()).find(text), std::string_view::npos)
-            << "what was refused may be nearly the secret";
+            << "what was id_refused may be nearly the secret";
     }
     return true;
 }
@@ -63,10 +63,10 @@ TEST(LockIdTest, AnyOtherLengthIsRefused) {
     HOLDFAST_CHECK("locks U-P 76");
     HOLDFAST_CHECK("locks U-P 77");
     HOLDFAST_CHECK("locks U-P 82");
-    EXPECT_TRUE(refused(""));
-    EXPECT_TRUE(refused(std::string_view{}));
+    EXPECT_TRUE(id_refused(""));
+    EXPECT_TRUE(id_refused(std::string_view{}));
     for (const std::size_t length : {1U, 7U, 21U, 23U, 26U, 36U, 10'000U}) {
-        EXPECT_TRUE(refused(std::string(length, 'a'))) << length;
+        EXPECT_TRUE(id_refused(std::string(length, 'a'))) << length;
     }
 }
 
@@ -79,20 +79,20 @@ TEST(LockIdTest, AnyOtherCharacterIsRefused) {
         for (const std::size_t place : {0U, 10U, 21U}) {
             std::string text(LockId::length, 'a');
             text[place] = bad;
-            EXPECT_TRUE(refused(text)) << static_cast<int>(bad) << " at " << place;
+            EXPECT_TRUE(id_refused(text)) << static_cast<int>(bad) << " at " << place;
         }
     }
-    EXPECT_TRUE(refused("abcdefghijklmnopqrstuv\n"));
-    EXPECT_TRUE(refused(" abcdefghijklmnopqrstuv"));
-    EXPECT_TRUE(refused(" abcdefghijklmnopqrst "));
+    EXPECT_TRUE(id_refused("abcdefghijklmnopqrstuv\n"));
+    EXPECT_TRUE(id_refused(" abcdefghijklmnopqrstuv"));
+    EXPECT_TRUE(id_refused(" abcdefghijklmnopqrst "));
 }
 
 TEST(LockIdTest, LettersThatOnlyLookRightAreRefused) {
     HOLDFAST_CHECK("locks U-P 81");
-    EXPECT_TRUE(refused("\u0430bcdefghijklmnopqrstuv"));  // Cyrillic, 22 characters.
-    EXPECT_TRUE(refused("\u0430bcdefghijklmnopqrstu"));   // Cyrillic, 22 bytes.
-    EXPECT_TRUE(refused("\u10d0bcdefghijklmnopqrst"));    // Georgian, 22 bytes.
-    EXPECT_TRUE(refused("abcdefghijklmnopqrst\u00e9"));   // 22 bytes.
+    EXPECT_TRUE(id_refused("\u0430bcdefghijklmnopqrstuv"));  // Cyrillic, 22 characters.
+    EXPECT_TRUE(id_refused("\u0430bcdefghijklmnopqrstu"));   // Cyrillic, 22 bytes.
+    EXPECT_TRUE(id_refused("\u10d0bcdefghijklmnopqrst"));    // Georgian, 22 bytes.
+    EXPECT_TRUE(id_refused("abcdefghijklmnopqrst\u00e9"));   // 22 bytes.
 }
 
 // A backend takes no text: whatever it is called with has been checked.
@@ -105,7 +105,7 @@ TEST(LockIdTest, OnlyACheckedIdReachesABackend) {
     static_assert(
         !std::
             is_invocable_v<decltype(&Backend::release), Backend&, std::string, const CallOptions&>);
-    EXPECT_TRUE(refused("not an id"));
+    EXPECT_TRUE(id_refused("not an id"));
 }
 
 }  // namespace

@@ -66,11 +66,17 @@ Acquired Locks::acquire(std::string_view key,
 
 Released Locks::release(const LockId& lock_id, const CallOptions& options) {
     bool repeated = false;
-    const Freed freed =
-        core_->call_twice({.lock_id = lock_id.reveal()}, options, repeated, [&](const auto& tx) {
-            return core_->forms().free(tx, lock_id);
-        });
-    core_->count_release(freed.ok);
+    Freed freed;
+    try {
+        freed = core_->call_twice(
+            {.lock_id = lock_id.reveal()}, options, repeated, [&](const auto& tx) {
+                return core_->forms().free(tx, lock_id);
+            });
+    } catch (const LockError&) {
+        core_->count_release_failure();
+        throw;
+    }
+    core_->count_release(lock_id, freed.ok);
     if (!freed.called.empty()) {
         core_->line().call(freed.called);  // Faster than the notification, if it is one of us.
     }
@@ -89,11 +95,13 @@ Extended Locks::extend(const LockId& lock_id,
             sent = core_->clock().steady_now();
             return core_->forms().prolong(tx, lock_id, ttl, mode);
         });
-    core_->count_extend(prolonged.expires_at.has_value());
     if (!prolonged.expires_at) {
+        core_->count_extend(lock_id, std::nullopt);
         return {.why = prolonged.why};
     }
-    return {.ok = true, .expires_at = *prolonged.expires_at, .safe_until = safe_until(sent, ttl)};
+    const Steady until = safe_until(sent, ttl);
+    core_->count_extend(lock_id, until);
+    return {.ok = true, .expires_at = *prolonged.expires_at, .safe_until = until};
 }
 
 bool Locks::is_locked(std::string_view key, const CallOptions& options) {

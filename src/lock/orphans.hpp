@@ -8,6 +8,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -15,7 +16,8 @@
 
 namespace holdfast::lock {
 
-// Safe to share between threads. Its thread starts with the first orphan.
+// Safe to share between threads. Its thread starts with the first orphan. Its end tries those that
+// are left once more, for a second at most.
 class Orphans {
 public:
     explicit Orphans(Forms& forms) : forms_(forms) {}
@@ -24,14 +26,19 @@ public:
 
     // Does not wait.
     void adopt(const LockId& lock_id, std::chrono::milliseconds ttl);
+    // The same for what is no lock: `free` gives it back, or throws. Requires: what it uses
+    // outlives this object.
+    using Free = std::function<void(const sql::TxOptions&)>;
+    void adopt(Free free, std::chrono::milliseconds ttl);
 
 private:
     struct Orphan {
-        LockId lock_id;
+        Free free;
         Steady until;
     };
 
     void run(const std::stop_token& stop);
+    bool free_first(std::unique_lock<std::mutex>& lock, const sql::TxOptions& options);
 
     static constexpr std::size_t orphans_max = 10'000;
 

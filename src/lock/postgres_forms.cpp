@@ -1,3 +1,5 @@
+#include <atomic>
+
 #include "forms.hpp"
 #include "statements.hpp"
 
@@ -66,20 +68,17 @@ public:
         }
     }
 
+    // Each way takes one round trip when it is the right one, and goes over to the other otherwise:
+    // it is tried first by those who come next.
     Freed free(const sql::TxOptions& options, const LockId& lock_id) override {
-        const sql::Rows rows = db_.run("LockRelease",
-                                       options,
-                                       statements::free_at_once.with(tables_),
-                                       lock_id.reveal(),
-                                       settings_.tolerance.count(),
-                                       settings_.reservation.count(),
-                                       waiters_channel)
-                                   .rows;
-        const bool ok = rows[0].get<std::int64_t>(0) > 0;
-        if (ok) {
-            return {.ok = true, .called = rows[0].get<std::optional<std::string>>(2).value_or("")};
+        if (!awaited_.load(std::memory_order_relaxed)) {
+            if (const auto freed = free_unless_awaited(options, lock_id)) {
+                return *freed;
+            }
         }
-        return {.ok = false, .why = why_missing(rows[0].get<std::optional<std::int64_t>>(1))};
+        Freed freed = free_and_call(options, lock_id);
+        awaited_.store(!freed.called.empty(), std::memory_order_relaxed);
+        return freed;
     }
 
     Prolonged prolong(const sql::TxOptions& options,
@@ -113,6 +112,41 @@ public:
     }
 
 private:
+    // Nothing if the lock is live and somebody may wait for its key.
+    std::optional<Freed> free_unless_awaited(const sql::TxOptions& options, const LockId& lock_id) {
+        const sql::Rows rows = db_.run("LockRelease",
+                                       options,
+                                       statements::free_unless_awaited.with(tables_),
+                                       lock_id.reveal(),
+                                       settings_.tolerance.count())
+                                   .rows;
+        const auto [relaxed, expires, now] =
+            rows[0].as<std::optional<std::string>, std::optional<std::int64_t>, std::int64_t>();
+        if (relaxed) {
+            return Freed{.ok = true};
+        }
+        if (expires && is_live(server_time(*expires), server_time(now), settings_.tolerance)) {
+            return std::nullopt;
+        }
+        return Freed{.ok = false, .why = why_missing(expires)};
+    }
+
+    Freed free_and_call(const sql::TxOptions& options, const LockId& lock_id) {
+        const sql::Rows rows = db_.run("LockRelease",
+                                       options,
+                                       statements::free_at_once.with(tables_),
+                                       lock_id.reveal(),
+                                       settings_.tolerance.count(),
+                                       settings_.reservation.count(),
+                                       waiters_channel)
+                                   .rows;
+        const bool ok = rows[0].get<std::int64_t>(0) > 0;
+        if (ok) {
+            return {.ok = true, .called = rows[0].get<std::optional<std::string>>(2).value_or("")};
+        }
+        return {.ok = false, .why = why_missing(rows[0].get<std::optional<std::int64_t>>(1))};
+    }
+
     // In the order of their keys, as everybody does it, so that two of them cannot wait for each
     // other; all sent together. No filter: its lock would stay taken to the end of the transaction.
     std::vector<Claimed> claim_in(sql::Tx& tx, std::span<const Claim> claims) {
@@ -143,8 +177,8 @@ private:
 
     [[nodiscard]] Claimed decode(const sql::Rows& rows) const {
         using Number = std::optional<std::int64_t>;
-        const auto [expires, fence, held_until, counter, now] =
-            rows[0].as<Number, std::optional<std::string>, Number, Number, std::int64_t>();
+        const auto [expires, fence, held_until, counter, burned, now] =
+            rows[0].as<Number, std::optional<std::string>, Number, Number, Number, std::int64_t>();
         if (expires && fence) {
             return {.taken = Claimed::Taken{server_time(*expires), parse_fence(*fence)}};
         }
@@ -153,15 +187,17 @@ private:
         if (!held && counter.value_or(0) >= fence_max) {
             throw_overflow();
         }
-        if (!held) {
-            return {};  // Somebody else is deciding about it at this moment.
+        if (!held) {  // Somebody else is deciding about it at this moment.
+            return {.burned = burned.has_value()};
         }
-        return {.retry_after = until_free(*held_until, now, settings_.tolerance)};
+        return {.retry_after = until_free(*held_until, now, settings_.tolerance),
+                .burned = burned.has_value()};
     }
 
     sql::Database& db_;
     const sql::TableNames& tables_;
     FormSettings settings_;
+    std::atomic<bool> awaited_ = false;  // The last lock that was freed had somebody waiting.
 };
 
 }  // namespace

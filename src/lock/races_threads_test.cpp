@@ -5,6 +5,7 @@
 #include "statements.hpp"
 
 #include <holdfast/base/manual_clock.hpp>
+#include <holdfast/base/metrics.hpp>
 #include <holdfast/lock/guard.hpp>
 #include <holdfast/lock/semaphore.hpp>
 #include <holdfast/lock/with_lock.hpp>
@@ -41,11 +42,17 @@ TEST_P(LockRace, AnExtensionAcrossTheExpiryKeepsOthersOut) {
         ASSERT_EQ(rows.size(), 1U) << "in time";
     });
     db.advance_clock(12s);
-    auto bob = acquire_meanwhile(locks, 10s);
+    Metrics metrics;
+    Locks watched(db, {.metrics = &metrics});
+    auto bob = acquire_meanwhile(watched, 10s);
     wait_until_blocked();
     extension.let_go();
     EXPECT_TRUE(is_busy(bob.get()));
     EXPECT_EQ(locks.find("k").value().fence, ann.fence);
+    // Where each operation is one statement, Bob has counted before he learned that he is too late.
+    const bool burns = GetParam().backend == test::Backend::postgres && !GetParam().optimistic;
+    EXPECT_EQ(metrics.value("holdfast_lock_burned_fences_total", {{"db", db->name()}}),
+              burns ? 1 : 0);
 }
 
 // The same the other way round: Bob's takeover has not committed when Ann tries to extend.

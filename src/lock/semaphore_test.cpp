@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <holdfast/base/manual_clock.hpp>
 #include <holdfast/lock/error.hpp>
 #include <holdfast/lock/locks.hpp>
 #include <holdfast/sql/database.hpp>
 #include <holdfast/testing/backends.hpp>
+#include <holdfast/testing/check.hpp>
 #include <holdfast/testing/database.hpp>
 
 namespace holdfast::lock {
@@ -74,6 +76,54 @@ TEST_P(SemaphoreStory, ALockOfTheSameNameIsSomethingElse) {
     const auto lock = std::get<Grant>(locks.acquire("k", 10s));
     EXPECT_EQ(value_of(permit.fence), 1U);
     EXPECT_EQ(value_of(lock.fence), 1U);
+}
+
+TEST_P(SemaphoreStory, PurgingTakesPermitsThatAreLongDeadAndNoCounter) {
+    Locks locks(db);
+    Semaphore three(locks, "k", 3);
+    (void)taken(three.acquire(10s));
+    (void)taken(three.acquire(10s));
+    const Permit alive = taken(three.acquire(600s));
+    db.advance_clock(11'010ms);
+    EXPECT_EQ(locks.purge(), 0) << "dead for less than two seconds";
+    db.advance_clock(20s);
+    EXPECT_EQ(locks.purge(1), 1) << "no more than it may";
+    EXPECT_EQ(locks.purge(), 1);
+    EXPECT_EQ(db.number("SELECT count(*) FROM holdfast_locks_permits"), 1);
+    EXPECT_TRUE(three.release(alive));
+    EXPECT_EQ(value_of(taken(three.acquire(10s)).fence), 4U);
+}
+
+// Eleven seconds pass whenever somebody looks.
+class LeapingClock final : public Clock {
+public:
+    [[nodiscard]] Steady steady_now() const override {
+        hands_.advance(11s);
+        return hands_.steady_now();
+    }
+    [[nodiscard]] Wall wall_now() const override { return hands_.wall_now(); }
+    bool sleep_until(Steady until, const std::stop_token& stop) const override {
+        return hands_.sleep_until(until, stop);
+    }
+
+private:
+    mutable ManualClock hands_;
+};
+
+TEST_P(SemaphoreStory, APermitThatIsBornExpiredIsRefusedAndGivenBack) {
+    HOLDFAST_CHECK("locks N4");
+    const LeapingClock clock;
+    Locks locks(db, {.clock = &clock});
+    Semaphore one(locks, "k", 1);
+    try {
+        (void)one.acquire(10s);
+        FAIL() << "a lease that was over before its answer arrived";
+    } catch (const LockError& error) {
+        EXPECT_EQ(error.lock_code(), LockCode::network_timeout);
+        EXPECT_TRUE(error.retryable());
+    }
+    EXPECT_EQ(db.number("SELECT count(*) FROM holdfast_locks_permits"), 0);
+    EXPECT_TRUE(std::holds_alternative<Permit>(one.acquire(600s)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, SemaphoreStory, test::every_backend(), test::backend_name);

@@ -18,9 +18,10 @@ using sql::Statement;
 // $9 meta, $10 group id. Always one row.
 //
 // `f` is the gate: whoever passes the probe queues on the counter's row and holds it to the end.
-// The clock is read after that, because `n` depends on `f`'s row. `l` decides: its condition is
-// tested on the newest version of the row, whatever happened since the statement began. The last
-// columns come from before the statement: hints.
+// The clock is read after that, for each row of `f`. `l` decides: its condition is tested on the
+// newest version of the row, whatever happened since the statement began. The next columns are for
+// whoever is refused: the holder's expiry and the counter from before the statement, as hints, and
+// the fence that was burned.
 inline constexpr Statement take_at_once{"lock.take_at_once", R"(
 WITH f AS (
     INSERT INTO {table.fences} AS c (fence_key, fence, key_debug)
@@ -35,8 +36,8 @@ WITH f AS (
 l AS (
     INSERT INTO {table.locks} AS t
         (key, lock_id, expires_at_ms, acquired_at_ms, fence, user_key, owner, meta, group_id)
-    SELECT $1, $4, n.ms + $5, n.ms, lpad(CAST(f.fence AS text), 15, '0'), $3, $8, $9, $10
-    FROM f CROSS JOIN LATERAL (SELECT {now_us} / 1000 AS ms WHERE f.fence IS NOT NULL) n
+    SELECT $1, $4, n.ms + $5, n.ms, lpad(CAST(n.fence AS text), 15, '0'), $3, $8, $9, $10
+    FROM (SELECT f.fence, {now_us} / 1000 AS ms FROM f OFFSET 0) n
     ON CONFLICT (key) DO UPDATE
     SET lock_id = excluded.lock_id, expires_at_ms = excluded.expires_at_ms,
         acquired_at_ms = excluded.acquired_at_ms, fence = excluded.fence,
@@ -45,15 +46,34 @@ l AS (
     WHERE t.expires_at_ms <= excluded.acquired_at_ms - $6 OR t.lock_id = excluded.lock_id
     RETURNING t.expires_at_ms, t.fence)
 SELECT l.expires_at_ms, l.fence,
-       (SELECT max(expires_at_ms) FROM {table.locks} WHERE key = $1),
-       (SELECT fence FROM {table.fences} WHERE fence_key = $2),
+       CASE WHEN l.fence IS NULL THEN (SELECT expires_at_ms FROM {table.locks} WHERE key = $1) END,
+       CASE WHEN l.fence IS NULL THEN (SELECT fence FROM {table.fences} WHERE fence_key = $2) END,
+       CASE WHEN l.fence IS NULL THEN (SELECT fence FROM f) END,
        {now_us} / 1000
 FROM (SELECT 1) one LEFT JOIN l ON true
 )"};
 
+// $1 lock id, $2 tolerance. Frees the lock unless somebody waits for its key: for half the price
+// of the statement below, which is needed then. Always one row: null unless it was freed, and
+// if it was not, the row's expiry before the statement. The commit need not be flushed: to lose it
+// leaves the lock held until it expires.
+inline constexpr Statement free_unless_awaited{"lock.free_unless_awaited", R"(
+WITH d AS (
+    DELETE FROM {table.locks} AS t
+    WHERE t.lock_id = $1 AND t.expires_at_ms > {now_us} / 1000 - $2
+      AND NOT EXISTS (SELECT 1 FROM {table.waiters} q
+                      WHERE q.key = t.key AND q.until_ms > {now_us} / 1000 AND q.lock_id <> $1)
+    RETURNING set_config('synchronous_commit', 'off', true) AS relaxed)
+SELECT d.relaxed,
+       CASE WHEN d.relaxed IS NULL
+            THEN (SELECT expires_at_ms FROM {table.locks} WHERE lock_id = $1) END,
+       {now_us} / 1000
+FROM (SELECT 1) one LEFT JOIN d ON true
+)"};
+
 // $1 lock id, $2 tolerance, $3 how long the key stays free for the first in line, $4 channel.
-// How many were freed, the row's expiry before the statement, and who was called. The commit need
-// not be flushed: to lose it leaves the lock held until it expires.
+// How many were freed, the row's expiry before the statement, and who was called. Flushed as
+// little.
 inline constexpr Statement free_at_once{"lock.free_at_once", R"(
 WITH w AS (
     SELECT q.key, q.since_us, q.lock_id, q.waiter FROM {table.waiters} q
@@ -113,6 +133,36 @@ SELECT current_setting('synchronous_commit'), current_setting('fsync'),
 // SQLite's: 2 is FULL.
 inline constexpr Statement synchronous{"lock.synchronous", R"(
 SELECT synchronous FROM pragma_synchronous
+)"};
+
+// $1 table, $2 schema, or empty for the connection's own. Columns with their types, columns that
+// have a unique index to themselves, and what kind of table it is.
+inline constexpr Statement describe_server{"lock.describe_server", R"(
+SELECT 'column', CAST(a.attname AS text), format_type(a.atttypid, a.atttypmod)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_attribute a ON a.attrelid = c.oid
+WHERE c.relname = $1 AND n.nspname = coalesce(nullif($2, ''), current_schema())
+  AND a.attnum > 0 AND NOT a.attisdropped
+UNION ALL
+SELECT 'unique', CAST(a.attname AS text), ''
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_index i ON i.indrelid = c.oid
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]
+WHERE c.relname = $1 AND n.nspname = coalesce(nullif($2, ''), current_schema())
+  AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indnkeyatts = 1
+UNION ALL
+SELECT 'table', CAST(c.relkind AS text), CAST(c.relpersistence AS text)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relname = $1 AND n.nspname = coalesce(nullif($2, ''), current_schema())
+)"};
+// $1 table. The same of a file.
+inline constexpr Statement describe_file{"lock.describe_file", R"(
+SELECT 'column', c.name, lower(c.type) FROM pragma_table_info($1) AS c
+UNION ALL
+SELECT 'unique', i.name, '' FROM pragma_index_list($1) AS l
+JOIN pragma_index_info(l.name) AS i ON true
+WHERE l."unique" = 1 AND l.partial = 0
+  AND (SELECT count(*) FROM pragma_index_info(l.name)) = 1
 )"};
 
 // $1 milliseconds, as text: for this transaction alone.
@@ -203,8 +253,12 @@ SELECT 1 FROM {table.waiters} WHERE key = $1 AND lock_id = $2
 inline constexpr Statement leave_line{"lock.leave_line", R"(
 DELETE FROM {table.waiters} WHERE key = $1 AND lock_id = $2
 )"};
+// $1 for how long nobody waits there any more, $2 limit.
 inline constexpr Statement purge_line{"lock.purge_line", R"(
-DELETE FROM {table.waiters} WHERE until_ms < {now_us} / 1000 - $1
+DELETE FROM {table.waiters}
+WHERE lock_id IN (SELECT lock_id FROM {table.waiters} WHERE until_ms < {now_us} / 1000 - $1
+                  ORDER BY until_ms LIMIT $2)
+  AND until_ms < {now_us} / 1000 - $1
 )"};
 
 // ---- Reading and administration -----------------------------------------------------------------
@@ -238,20 +292,23 @@ UPDATE {table.fences} SET fence = fence + 1 WHERE fence_key = $1
 inline constexpr Statement free_by_fence{"lock.free_by_fence", R"(
 DELETE FROM {table.locks} WHERE key = $1 AND fence = $2
 )"};
-// After a restore, a counter may be behind the fence that its lock shows.
+// After a restore, a counter may be behind the fence that its lock shows. $1 limit.
 inline constexpr Statement lift_fences{"lock.lift_fences", R"(
 UPDATE {table.fences}
 SET fence = (SELECT CAST(l.fence AS bigint) FROM {table.locks} l
-             WHERE 'fence:' || l.key = {table.fences}.fence_key)
-WHERE EXISTS (SELECT 1 FROM {table.locks} l WHERE 'fence:' || l.key = {table.fences}.fence_key
-              AND CAST(l.fence AS bigint) > {table.fences}.fence)
+             WHERE l.key = substr({table.fences}.fence_key, length('fence:') + 1))
+WHERE fence_key IN (SELECT c.fence_key FROM {table.locks} l
+                    JOIN {table.fences} c ON c.fence_key = 'fence:' || l.key
+                    WHERE CAST(l.fence AS bigint) > c.fence
+                    LIMIT $1)
 )"};
-// Nor need it be there at all.
+// Nor need it be there at all. $1 limit.
 inline constexpr Statement restore_fences{"lock.restore_fences", R"(
 INSERT INTO {table.fences} (fence_key, fence, key_debug)
 SELECT 'fence:' || l.key, CAST(l.fence AS bigint), l.user_key FROM {table.locks} l
 WHERE l.fence > '000000000000000'
   AND NOT EXISTS (SELECT 1 FROM {table.fences} c WHERE c.fence_key = 'fence:' || l.key)
+LIMIT $1
 )"};
 // A counter that is missing is behind, too.
 inline constexpr Statement fences_behind{"lock.fences_behind", R"(
@@ -259,8 +316,14 @@ SELECT count(*) FROM {table.locks} l
 LEFT JOIN {table.fences} c ON c.fence_key = 'fence:' || l.key
 WHERE CAST(l.fence AS bigint) > coalesce(c.fence, 0)
 )"};
+// $1 after, $2 limit: the last counter of a page.
+inline constexpr Statement page_of_fences{"lock.page_of_fences", R"(
+SELECT max(fence_key) FROM (SELECT fence_key FROM {table.fences} WHERE fence_key > $1
+                            ORDER BY fence_key LIMIT $2) page
+)"};
+// $1 gap, $2 after, $3 the last counter of the page.
 inline constexpr Statement skip_fences{"lock.skip_fences", R"(
-UPDATE {table.fences} SET fence = fence + $1
+UPDATE {table.fences} SET fence = fence + $1 WHERE fence_key > $2 AND fence_key <= $3
 )"};
 
 // ---- In other people's transactions -------------------------------------------------------------
@@ -279,8 +342,7 @@ ON CONFLICT (resource) DO UPDATE SET last_fence = excluded.last_fence
 WHERE r.last_fence <= excluded.last_fence
 )"};
 
-// ---- Semaphores
-// -----------------------------------------------------------------------------------
+// ---- Semaphores ---------------------------------------------------------------------------------
 
 inline constexpr Statement permits_of{"lock.permits_of", R"(
 SELECT slot, permit_id, expires_at_ms, permits, {now_us} / 1000 FROM {table.permits}
@@ -302,13 +364,21 @@ ON CONFLICT (key, slot) DO UPDATE
 SET permit_id = excluded.permit_id, expires_at_ms = excluded.expires_at_ms,
     acquired_at_ms = excluded.acquired_at_ms, fence = excluded.fence,
     permits = excluded.permits, owner = excluded.owner
-WHERE p.expires_at_ms <= excluded.acquired_at_ms - $8
+WHERE p.expires_at_ms <= excluded.acquired_at_ms - $8 OR p.permit_id = excluded.permit_id
 RETURNING expires_at_ms
 )"};
 inline constexpr Statement prolong_permit{"lock.prolong_permit", R"(
 UPDATE {table.permits} SET expires_at_ms = {now_us} / 1000 + $3
 WHERE permit_id = $1 AND expires_at_ms > {now_us} / 1000 - $2
 RETURNING expires_at_ms
+)"};
+// $1 for how long they have been dead, $2 limit.
+inline constexpr Statement purge_permits{"lock.purge_permits", R"(
+DELETE FROM {table.permits}
+WHERE permit_id IN (SELECT permit_id FROM {table.permits}
+                    WHERE expires_at_ms < {now_us} / 1000 - $1
+                    ORDER BY expires_at_ms LIMIT $2 {skip_locked})
+  AND expires_at_ms < {now_us} / 1000 - $1
 )"};
 inline constexpr Statement free_permit{"lock.free_permit", R"(
 DELETE FROM {table.permits} WHERE permit_id = $1 AND expires_at_ms > {now_us} / 1000 - $2

@@ -43,12 +43,9 @@ public:
                 // If the turn came meanwhile, the next in line should not wait for it to lapse.
                 (void)line_.forms_.free(brief(), lock_id_);
             }
-        } catch (const std::exception&) {
-            // A place nobody stands in costs the others one reservation. But an attempt whose
-            // answer was lost may have taken the lock.
-            if (!arrived_) {
-                line_.orphans_.adopt(lock_id_, default_ttl);
-            }
+        } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+            // A place nobody stands in costs the others one reservation. Whoever has tried for the
+            // lock, and does not know whether it was taken, knows its lease, and abandons it.
         }
     }
 
@@ -155,12 +152,10 @@ private:
 WaitingLine::WaitingLine(sql::Database& db,
                          const sql::TableNames& tables,
                          Forms& forms,
-                         Orphans& orphans,
                          std::chrono::milliseconds call_timeout)
     : db_(db),
       tables_(tables),
       forms_(forms),
-      orphans_(orphans),
       call_timeout_(call_timeout),
       longest_sleep_(db.dialect().notifies ? sleep_when_called : sleep_when_not) {}
 

@@ -13,7 +13,6 @@
 #include <string_view>
 
 #include "forms.hpp"
-#include "orphans.hpp"
 
 namespace holdfast::lock {
 
@@ -24,7 +23,6 @@ public:
     WaitingLine(sql::Database& db,
                 const sql::TableNames& tables,
                 Forms& forms,
-                Orphans& orphans,
                 std::chrono::milliseconds call_timeout);
     ~WaitingLine();
     WaitingLine(const WaitingLine&) = delete;
@@ -46,7 +44,6 @@ private:
     sql::Database& db_;
     const sql::TableNames& tables_;
     Forms& forms_;
-    Orphans& orphans_;
     std::chrono::milliseconds call_timeout_;
     std::chrono::milliseconds longest_sleep_;
 

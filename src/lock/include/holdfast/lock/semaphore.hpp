@@ -11,6 +11,10 @@
 
 #include <holdfast/lock/backend.hpp>
 
+namespace holdfast::sql {
+struct TxOptions;
+}
+
 namespace holdfast::lock {
 
 class Locks;
@@ -32,15 +36,20 @@ public:
     // permits_max. Else invalid_argument.
     Semaphore(Locks& locks, std::string_view key, int permits);
 
-    // One attempt. Busy if all places are taken, with the time until the first lease ends.
+    // One attempt. Busy if all places are taken, with the time until the first lease ends. If the
+    // answer is lost it is asked for once more, with the same id. If the outcome stays unknown, a
+    // permit that nobody knows is given back in the background.
     [[nodiscard]] std::variant<Permit, Busy> acquire(std::chrono::milliseconds ttl,
                                                      const CallOptions& options = {});
     // False if the permit is lost; then it stays lost.
     bool extend(Permit& permit, std::chrono::milliseconds ttl, const CallOptions& options = {});
-    // True if this call gave the place back.
+    // True if this call gave the place back. False also if it was asked twice, because the first
+    // answer was lost, and the first had done it.
     bool release(const Permit& permit, const CallOptions& options = {});
 
 private:
+    void take(Permit& permit, std::chrono::milliseconds ttl, const sql::TxOptions& options);
+
     Locks& locks_;
     std::string key_;
     std::string fence_key_;
