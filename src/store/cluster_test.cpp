@@ -28,14 +28,20 @@ TEST_P(NamespaceStatements, OnlyTheCounterIsAFence) {
     EXPECT_EQ(test::code_of([&] { insert(id, "b"); }), Code::already_exists);
     EXPECT_EQ(test::code_of([&] { insert(other, "a"); }), Code::already_exists);
     EXPECT_EQ(test::code_of([&] { insert(id, "a"); }), Code::already_exists);
+    HOLDFAST_CHECK("store 83");
+    const auto row = [](const sql::Rows& found) {
+        return found[0].as<Uuid, std::string, std::int64_t, sql::Bytes, std::string, bool>();
+    };
+    const auto before = std::tuple(id, "a", 1, bytes("info"), "Proto3", false);
+    EXPECT_EQ(row(rows(select_namespace, id)), before);
+    EXPECT_EQ(row(rows(select_namespace_by_name, "a")), before);
     HOLDFAST_CHECK("store 84");
     EXPECT_EQ(update(id, "a"), 1) << "with the stamp it has";
     HOLDFAST_CHECK("store 85");
     EXPECT_EQ(update(other, "b"), 0);
-    HOLDFAST_CHECK("store 83");
-    EXPECT_EQ(rows(select_namespace, id)[0].get<sql::Bytes>(3), bytes("newer"));
-    EXPECT_EQ(rows(select_namespace_by_name, "a")[0].get<Uuid>(0), id);
-    EXPECT_TRUE(rows(select_namespace_by_name, "a")[0].get<bool>(5));
+    const auto after = std::tuple(id, "a", 1, bytes("newer"), "Json", true);
+    EXPECT_EQ(row(rows(select_namespace, id)), after);
+    EXPECT_EQ(row(rows(select_namespace_by_name, "a")), after);
     HOLDFAST_CHECK("store 87");
     EXPECT_EQ(insert(other, "b"), 1);
     std::set<Uuid> seen;
@@ -49,8 +55,10 @@ TEST_P(NamespaceStatements, OnlyTheCounterIsAFence) {
     EXPECT_THAT(seen, UnorderedElementsAre(id, other));
     HOLDFAST_CHECK("store 86");
     EXPECT_EQ(count(delete_namespace, id), 1);
-    EXPECT_EQ(count(delete_namespace_by_name, "b"), 1);
     EXPECT_TRUE(rows(select_namespace, id).empty());
+    EXPECT_TRUE(rows(select_namespace_by_name, "a").empty());
+    EXPECT_EQ(count(delete_namespace_by_name, "b"), 1);
+    EXPECT_TRUE(rows(select_namespace, other).empty());
     EXPECT_TRUE(rows(select_namespace_by_name, "b").empty());
 
     HOLDFAST_CHECK("store 88");
@@ -140,10 +148,36 @@ TEST_P(ClusterStory, ANamespaceHasAnIdAndANameOfItsOwnAndEveryChangeIsCounted) {
     namespaces.remove(a.id);
     namespaces.remove(a.id);
     EXPECT_THAT(namespaces.list(10), SizeIs(1));
-    HOLDFAST_CHECK("store 190");  // Who starts second finds it there.
-    const Namespace system = named("temporal-system");
-    namespaces.create(system);
-    EXPECT_THROW(namespaces.create(system), NamespaceAlreadyExists);
+}
+
+// What every host of a service does when it starts: it makes the namespace, or finds it made.
+TEST_P(ClusterStory, TheNamespaceOfTheSystemIsMadeOnceHoweverManyStart) {
+    HOLDFAST_CHECK("store 190");
+    const auto start = [&](std::string_view host) {
+        Namespace system = named("temporal-system");
+        system.info = blob(host);
+        try {
+            namespaces.create(system);
+        } catch (const NamespaceAlreadyExists& error) {
+            EXPECT_EQ(error.outcome(), Outcome::not_applied);
+        }
+        return namespaces.find("temporal-system").value();
+    };
+    const Namespace made = start("first");
+    const std::int64_t version = namespaces.notification_version();
+    EXPECT_EQ(made.info, blob("first"));
+    for (const std::string_view host : {"second", "first", "third"}) {
+        EXPECT_EQ(start(host), made) << "who comes later finds it as it was made";
+    }
+    EXPECT_EQ(namespaces.notification_version(), version) << "and nobody is told of a change";
+    EXPECT_THAT(namespaces.list(10), ElementsAre(made));
+
+    // Somebody has changed it since; to start again changes nothing of that.
+    Namespace changed = made;
+    changed.info = blob("configured");
+    changed.notification_version = version;
+    namespaces.update(changed);
+    EXPECT_EQ(start("restarted"), changed);
 }
 
 TEST_P(ClusterStory, AClustersMetadataAreReplacedByWhoKnowsTheirVersion) {

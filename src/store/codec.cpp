@@ -5,8 +5,24 @@
 #include <fmt/core.h>
 
 #include <holdfast/store/error.hpp>
+#include <holdfast/store/queue.hpp>
 
 namespace holdfast::store {
+namespace {
+
+[[noreturn]] void throw_unknown(std::string_view what,
+                                const std::string& encoding,
+                                std::string_view accepted) {
+    throw UnknownEncodingType(
+        fmt::format("the data of {} cannot be read: its encoding is '{}', and known is {}; restore "
+                    "the row",
+                    what,
+                    encoding,
+                    accepted),
+        encoding);
+}
+
+}  // namespace
 
 bool is_utf8(std::string_view text) {
     if (std::all_of(text.begin(), text.end(), [](char c) {
@@ -35,7 +51,7 @@ Blob to_blob(const nlohmann::json& value) {
 
 nlohmann::json from_blob(const Blob& blob, std::string_view what) {
     if (blob.encoding != json_encoding) {
-        throw_damaged(what, fmt::format("its encoding is '{}'", blob.encoding));
+        throw_unknown(what, blob.encoding, json_encoding);
     }
     const auto* const text = reinterpret_cast<const char*>(blob.data.data());
     auto value = nlohmann::json::parse(text, text + blob.data.size(), nullptr, false);
@@ -43,6 +59,14 @@ nlohmann::json from_blob(const Blob& blob, std::string_view what) {
         throw_damaged(what, "it is no JSON");
     }
     return value;
+}
+
+void require_encoding(const std::string& encoding, std::string_view what) {
+    const std::string_view name =
+        std::string_view(encoding).substr(encoding.find_last_of('/') + 1);  // All without a slash.
+    if (name != proto_encoding && name != json_encoding) {
+        throw_unknown(what, encoding, "Proto3 and Json");
+    }
 }
 
 void throw_damaged(std::string_view what, std::string_view why) {

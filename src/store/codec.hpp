@@ -10,12 +10,14 @@
 namespace holdfast::store {
 
 inline constexpr std::string_view json_encoding = "Json";
+inline constexpr std::string_view proto_encoding = "Proto3";
 
 [[nodiscard]] bool is_utf8(std::string_view text);
 
 // Requires: all text is UTF-8. Else invalid_argument.
 [[nodiscard]] Blob to_blob(const nlohmann::json& value);
-// Throws DamagedData if the bytes are no JSON; `what` names the row.
+// Throws DamagedData if the bytes are no JSON, and UnknownEncodingType if they do not say so;
+// `what` names the row.
 [[nodiscard]] nlohmann::json from_blob(const Blob& blob, std::string_view what);
 // What a reader makes of such a value. Throws DamagedData if it has another shape than `read`
 // expects.
@@ -23,6 +25,10 @@ template <class Read>
 auto decode(const Blob& blob, std::string_view what, Read&& read);
 
 [[noreturn]] void throw_damaged(std::string_view what, std::string_view why);
+
+// Of blobs that callers give us; what is before a slash is a mark of ours.
+// Throws UnknownEncodingType if it is none that a reader knows.
+void require_encoding(const std::string& encoding, std::string_view what);
 
 template <class Read>
 auto decode(const Blob& blob, std::string_view what, Read&& read) {

@@ -41,11 +41,11 @@ std::int64_t require_page_size(std::int64_t size) {
     return size;
 }
 
-void require_size(const sql::Dialect& dialect, const Blob& blob) {
-    if (dialect.product == sql::Product::dsql && blob.data.size() > dsql_value_bytes_max) {
+void require_size(const sql::Dialect& dialect, std::size_t bytes) {
+    if (dialect.product == sql::Product::dsql && bytes > dsql_value_bytes_max) {
         throw TransactionSizeLimit(
             fmt::format("a value of {} bytes is more than the {} that Aurora DSQL stores; split it",
-                        blob.data.size(),
+                        bytes,
                         dsql_value_bytes_max));
     }
 }

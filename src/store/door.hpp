@@ -63,7 +63,10 @@ void require_name(std::string_view what, std::string_view name, std::size_t byte
 inline constexpr std::int64_t page_size_max = 100'000;
 
 // A database takes no value above a limit of its own; said before a round trip was made for it.
-void require_size(const sql::Dialect& dialect, const Blob& blob);
+void require_size(const sql::Dialect& dialect, std::size_t bytes);
+inline void require_size(const sql::Dialect& dialect, const Blob& blob) {
+    require_size(dialect, blob.data.size());
+}
 
 // Rows that one statement deletes at most: databases bound what a transaction may change.
 inline constexpr std::int64_t chunk_rows = 1'000;

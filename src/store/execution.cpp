@@ -63,6 +63,12 @@ void require_same_workflow(const RunWrite& one, const std::optional<Snapshot>& o
     }
 }
 
+void require_run(const std::optional<Snapshot>& follower) {
+    if (follower) {
+        store::require_run(*follower);
+    }
+}
+
 // The run that gives way is written besides the one that is reset: of one run there would be two
 // writes under one token.
 void require_other_run(const ResolveRequest& request) {
@@ -266,7 +272,7 @@ void resolve_in(sql::Tx& tx, const ResolveRequest& request) {
 }  // namespace
 
 void Executions::create(const CreateRequest& request, const Call& call) {
-    require_workflow(request.snapshot.workflow);
+    require_run(request.snapshot);
     require_history(shards_.database().dialect(), request.lease, request.history);
     const Gates::Turn turn = shards_.gates().take(request.lease.shard, call);
     again_if_duplicate([&] {
@@ -277,7 +283,8 @@ void Executions::create(const CreateRequest& request, const Call& call) {
 }
 
 void Executions::update(const UpdateRequest& request, const Call& call) {
-    require_workflow(request.mutation.workflow);
+    require_run(request.mutation);
+    require_run(request.new_run);
     require_history(shards_.database().dialect(), request.lease, request.history);
     require_same_workflow(request.mutation, request.new_run);
     const Gates::Turn turn = shards_.gates().take(request.lease.shard, call);
@@ -289,7 +296,8 @@ void Executions::update(const UpdateRequest& request, const Call& call) {
 }
 
 void Executions::resolve_conflict(const ResolveRequest& request, const Call& call) {
-    require_workflow(request.reset.workflow);
+    require_run(request.reset);
+    require_run(request.new_run);
     require_history(shards_.database().dialect(), request.lease, request.history);
     require_same_workflow(request.reset, request.new_run);
     require_other_run(request);
@@ -302,7 +310,7 @@ void Executions::resolve_conflict(const ResolveRequest& request, const Call& cal
 }
 
 void Executions::set(const ShardLease& lease, const Snapshot& snapshot, const Call& call) {
-    require_workflow(snapshot.workflow);
+    require_run(snapshot);
     const Gates::Turn turn = shards_.gates().take(lease.shard, call);
     transact(shards_.database(), operation::set_run, call, [&](sql::Tx& tx) {
         sql::Answer locked = tx.ask(statements::read_lock_shard, number(lease.shard));

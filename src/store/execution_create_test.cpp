@@ -173,6 +173,34 @@ TEST_P(CreateStory, AFormerOwnerOfTheShardWritesNothing) {
     EXPECT_EQ(test::code_of([&] { Executions::list_concrete(lease.shard); }), Code::unsupported);
 }
 
+// Said before anything was tried, and not by the database.
+TEST_P(CreateStory, ARequestWhoseIdIsNoNameIsRefusedAtTheDoor) {
+    const Snapshot first = create(workflow("order"));
+    for (const std::string& no_name :
+         {std::string(name_bytes_max + 1, 'x'), std::string(1, '\0'), std::string("caf\xE9")}) {
+        Snapshot made = snapshot(workflow("another"), RunId::random());
+        made.current.create_request_id = no_name;
+        Mutation changed = mutation(first);
+        changed.current.create_request_id = no_name;
+        Snapshot follower = snapshot(first.workflow, RunId::random());
+        follower.current.create_request_id = no_name;
+        EXPECT_EQ(test::code_of([&] { executions.create({.lease = lease, .snapshot = made}); }),
+                  Code::invalid_argument);
+        EXPECT_EQ(test::code_of([&] { executions.update({.lease = lease, .mutation = changed}); }),
+                  Code::invalid_argument);
+        EXPECT_EQ(test::code_of([&] {
+                      executions.update(
+                          {.lease = lease, .mutation = mutation(first), .new_run = follower});
+                  }),
+                  Code::invalid_argument);
+        EXPECT_EQ(find(made), std::nullopt);
+    }
+    EXPECT_EQ(find(first), stored(first));
+    Snapshot nameless = snapshot(workflow("another"), RunId::random());
+    nameless.current.create_request_id = "";
+    EXPECT_NO_THROW(executions.create({.lease = lease, .snapshot = nameless}));
+}
+
 INSTANTIATE_TEST_SUITE_P(Every, CreateStory, test::every_backend(), test::backend_name);
 
 }  // namespace

@@ -48,6 +48,10 @@ TEST_P(UpdateStory, AnUpdateChangesWhatItNamesAndLeavesTheRest) {
         more.buffered = blob("after");
         executions.update({.lease = lease, .mutation = more});
         EXPECT_THAT(find(made).value().buffered, ElementsAre(blob("after")));
+        more.record.db_record_version += 1;
+        more.buffered.reset();
+        executions.update({.lease = lease, .mutation = more});
+        EXPECT_THAT(find(made).value().buffered, IsEmpty());
     }
 }
 
@@ -184,14 +188,16 @@ TEST_P(UpdateStory, ZombiesAndClosedRunsAreWrittenWithoutTouchingThePointer) {
     const Snapshot follower = snapshot(made.workflow, RunId::random());
     bypass(mutation(zombie, 2), follower);
     EXPECT_EQ(find(follower), stored(follower));
+    EXPECT_EQ(find(zombie).value().record.db_record_version, 3);
     EXPECT_EQ(current(made.workflow), made.current);
     EXPECT_EQ(find(made), stored(made));
 
     HOLDFAST_CHECK("store 144");
     for (const Snapshot& closed : {made, follower}) {
-        executions.update(
-            {.lease = lease, .mode = UpdateMode::ignore_current, .mutation = mutation(closed)});
-        EXPECT_EQ(find(closed).value().record.db_record_version, 2);
+        Mutation change = mutation(completed(closed));
+        change.record.info = blob("closed");
+        executions.update({.lease = lease, .mode = UpdateMode::ignore_current, .mutation = change});
+        EXPECT_EQ(find(closed).value().record, change.record);
     }
     EXPECT_EQ(current(made.workflow), made.current);
 }
@@ -305,6 +311,10 @@ TEST_P(ResolveStory, AZombieIsResetBesideTheCurrentRun) {
     EXPECT_THROW(executions.resolve_conflict(request), WorkflowConditionFailed);
     expect_unchanged();
     request.reset.record.db_record_version = 2;
+    executions.resolve_conflict(request);
+    EXPECT_EQ(find(zombie), stored(request.reset));
+    EXPECT_EQ(current(made.workflow), made.current);
+    request.reset.record.db_record_version = 3;
     request.new_run = snapshot(made.workflow, RunId::random());
     executions.resolve_conflict(request);
     EXPECT_EQ(find(zombie), stored(request.reset));
@@ -346,12 +356,26 @@ TEST_P(ResolveStory, WhatIsDeletedLeavesNothingBehind) {
     EXPECT_NE(find(made), std::nullopt);
 
     HOLDFAST_CHECK("store 157");
+    const Snapshot again = create(made.workflow);
     const Snapshot other = create(workflow("order", scheduler));
+    Mutation paused = mutation(other);
+    paused.current.status = RunStatus::paused;
+    executions.update({.lease = lease, .mutation = paused});
+    EXPECT_EQ(current(other.workflow), paused.current);
+    EXPECT_EQ(current(made.workflow), again.current);
+    EXPECT_THROW(
+        executions.update(
+            {.lease = lease, .mutation = mutation(snapshot(made.workflow, other.current.run))}),
+        CurrentWorkflowConditionFailed)
+        << "the run of one kind is not one of the other";
+    executions.remove_current(lease.shard, made.workflow, again.current.run);
+    EXPECT_EQ(current(made.workflow), std::nullopt);
+    EXPECT_EQ(current(other.workflow), paused.current);
     executions.remove_current(lease.shard, made.workflow, other.current.run);
-    EXPECT_EQ(current(other.workflow), other.current);
+    EXPECT_EQ(current(other.workflow), paused.current);
 
     HOLDFAST_CHECK("store 156");
-    for (const Snapshot& gone : {made, zombie, other}) {
+    for (const Snapshot& gone : {made, zombie, again, other}) {
         executions.remove(lease.shard, gone.workflow, gone.current.run);
         executions.remove(lease.shard, gone.workflow, gone.current.run);
     }

@@ -30,10 +30,24 @@ constexpr std::array all_fields{
     Field{"ParentRunId", Type::id, "parent_run_id", false},
     Field{"RootWorkflowId", Type::text, "root_workflow_id", true},
     Field{"RootRunId", Type::id, "root_run_id", false},
+    // A schedule is a workflow, too.
+    Field{"ScheduleId", Type::text, "workflow_id", false, "temporal-sys-scheduler:"},
 };
 
-bool is_ordered(const Field* field) {
-    return field == nullptr || (field->type != Type::id && field->type != Type::status);
+constexpr std::string_view reserved_prefix = "Temporal";
+// Attributes of the server that have no prefix by themselves.
+constexpr std::array<std::string_view, 3> plain_attributes{
+    "BatcherUser", "BinaryChecksums", "BuildIds"};
+
+std::string_view without_prefix(std::string_view name) {
+    return name.starts_with(reserved_prefix) ? name.substr(reserved_prefix.size()) : name;
+}
+
+// Under which it is kept.
+std::string attribute_of(std::string_view name) {
+    const std::string_view plain = without_prefix(name);
+    const bool known = std::ranges::find(plain_attributes, plain) != plain_attributes.end();
+    return std::string(known ? plain : name);
 }
 
 // Recursive descent: one function for each rule, from the loosest to the tightest.
@@ -139,7 +153,7 @@ private:
         }
         Condition made{.field = field_of(name), .negated = negated};
         if (made.field == nullptr) {
-            made.attribute = name.meaning;
+            made.attribute = attribute_of(name.meaning);
         }
         if (take("IS")) {
             made.test = Test::null;
@@ -154,19 +168,20 @@ private:
         return made;
     }
 
-    // Null: a search attribute.
+    // Null: a search attribute. One that looks like a field stands in backquotes.
     [[nodiscard]] const Field* field_of(const Token& name) const {
-        if (const Field* const field = find_field(name.meaning)) {
+        const bool quoted = name.written.starts_with('`');
+        if (const Field* const field = find_field(name.meaning);
+            field != nullptr && (!quoted || field->prefix.empty())) {
             return field;
         }
         const auto same = [](char a, char b) { return (a | 0x20) == (b | 0x20); };
         for (const Field& field : all_fields) {
-            if (std::equal(field.name.begin(),
-                           field.name.end(),
-                           name.meaning.begin(),
-                           name.meaning.end(),
-                           same)) {
-                lexer_.refuse(name, field.name);
+            if (!quoted && std::ranges::equal(field.name, name.meaning, same)) {
+                lexer_.refuse(name,
+                              fmt::format("{}, or `{}` for a search attribute of this name",
+                                          field.name,
+                                          name.meaning));
             }
         }
         if (!is_attribute_name(name.meaning)) {
@@ -193,9 +208,12 @@ private:
                 lexer_.refuse(symbol, "a comparison such as = or IN");
             }
             made.test = found->second;
-            require_order(made, symbol);
         }
-        made.values.push_back(value(made));
+        if (is_id(made)) {
+            compare_ids(made, take_text());
+        } else {
+            made.values.push_back(value(made));
+        }
     }
 
     void words(Condition& made) {
@@ -203,59 +221,100 @@ private:
         if (word.is("IN")) {
             list(made);
         } else if (word.is("BETWEEN")) {
-            made.test = Test::between;
-            require_order(made, word);
-            made.values.push_back(value(made));
-            expect("AND");
-            const Token last = token_;
-            made.values.push_back(value(made));
-            if (made.field == nullptr && kind_of(made.values[0]) != kind_of(made.values[1])) {
-                lexer_.refuse(last, "a value of the same kind as the first");
-            }
+            between(made);
         } else if (word.is("STARTS_WITH")) {
-            made.test = Test::starts_with;
-            if (made.field != nullptr && made.field->type != Type::text) {
-                lexer_.refuse(word, fmt::format("another comparison, for {}", made.field->name));
-            }
-            if (token_.kind != Token::Kind::text) {
-                lexer_.refuse(token_, "a text in quotes");
-            }
-            made.values.push_back(value(made));
+            prefix(made, word);
         } else {
             lexer_.refuse(word, "a comparison such as = or IN");
         }
     }
 
+    void between(Condition& made) {
+        made.test = Test::between;
+        if (is_id(made)) {
+            const std::string first = take_text();
+            expect("AND");
+            made.values = ids_between(first, take_text());
+            return;
+        }
+        const Token first = token_;
+        made.values.push_back(value(made));
+        expect("AND");
+        const Token last = token_;
+        made.values.push_back(value(made));
+        if (made.field != nullptr || kind_of(made.values[0]) == kind_of(made.values[1])) {
+            return;
+        }
+        if (first.kind != Token::Kind::text || last.kind != Token::Kind::text) {
+            lexer_.refuse(last, "a value of the same kind as the first");
+        }
+        made.values = {text_key(first), text_key(last)};  // A time, and what is none.
+    }
+    void prefix(Condition& made, const Token& word) {
+        made.test = Test::starts_with;
+        if (is_id(made)) {
+            made.test = Test::between;
+            made.values = ids_with_prefix(take_text());
+            return;
+        }
+        if (made.field != nullptr && made.field->type != Type::text) {
+            lexer_.refuse(word, fmt::format("another comparison, for {}", made.field->name));
+        }
+        if (token_.kind != Token::Kind::text) {
+            lexer_.refuse(token_, "a text in quotes");
+        }
+        made.values.push_back(made.field == nullptr ? text_key(take_any()) : value(made));
+    }
     void list(Condition& made) {
         expect("(");
+        std::size_t count = 0;
         do {
-            if (made.values.size() == values_max) {
+            if (++count > values_max) {
                 lexer_.refuse(token_.begin, fmt::format("more than {} values", values_max));
             }
-            made.values.push_back(value(made));
+            if (is_id(made)) {
+                compare_ids(made, take_text());
+            } else {
+                made.values.push_back(value(made));
+            }
         } while (take(","));
         expect(")");
     }
 
-    void require_order(const Condition& made, const Token& comparison) const {
-        if (!is_ordered(made.field)) {
-            lexer_.refuse(comparison, fmt::format("=, != or IN, for {}", made.field->name));
-        }
-    }
     Value value(const Condition& made) {
         const Token token = take_any();
-        return made.field == nullptr ? key_of(lexer_, token)
-                                     : value_of(lexer_, token, made.field->type);
+        if (made.field == nullptr) {
+            return key_of(lexer_, token);
+        }
+        Value read = value_of(lexer_, token, made.field->type);
+        if (!made.field->prefix.empty()) {
+            read = fmt::format("{}{}", made.field->prefix, std::get<std::string>(read));
+        }
+        return read;
+    }
+    std::string take_text() {
+        if (token_.kind != Token::Kind::text) {
+            lexer_.refuse(token_, "a text in quotes");
+        }
+        return take_any().meaning;
+    }
+    static bool is_id(const Condition& made) {
+        return made.field != nullptr && made.field->type == Type::id;
     }
     static char kind_of(const Value& key) { return std::get<std::string>(key).front(); }
 
     void group_by(Filter& made) {
         expect("BY");
-        const Token name = take_name("ExecutionStatus");
-        if (name.meaning != "ExecutionStatus") {
-            lexer_.refuse(name, "ExecutionStatus");
+        constexpr std::string_view expected = "ExecutionStatus or TemporalNamespaceDivision";
+        const Token name = take_name(expected);
+        if (const Field* const field = find_field(name.meaning);
+            field != nullptr && field->type == Type::status) {
+            made.groups = Groups::by_status;
+        } else if (name.meaning == division) {
+            made.groups = Groups::by_division;
+        } else {
+            lexer_.refuse(name, expected);
         }
-        made.group_by_status = true;
     }
     void order_by(Filter& made) {
         expect("BY");
@@ -301,9 +360,7 @@ std::span<const Field> fields() noexcept {
 }
 
 const Field* find_field(std::string_view name) noexcept {
-    const auto* const found = std::find_if(all_fields.begin(),
-                                           all_fields.end(),
-                                           [&](const Field& field) { return field.name == name; });
+    const auto* const found = std::ranges::find(all_fields, without_prefix(name), &Field::name);
     return found == all_fields.end() ? nullptr : found;
 }
 

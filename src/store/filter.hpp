@@ -43,13 +43,15 @@ struct Field {
     Type type;
     std::string_view column;
     bool sortable;
+    std::string_view prefix{};  // Of what the column holds, and people leave out.
 };
 [[nodiscard]] std::span<const Field> fields() noexcept;
+// By its name, or by "Temporal" and its name.
 [[nodiscard]] const Field* find_field(std::string_view name) noexcept;  // Null: there is none.
 
 // What a field is compared with. A status is its number, a duration counts microseconds, a search
-// attribute is compared by its key.
-using Value = std::variant<std::string, std::int64_t, Uuid, sql::Timestamp>;
+// attribute is compared by its key. Numbers that are not whole are compared with those that are.
+using Value = std::variant<std::string, std::int64_t, double, Uuid, sql::Timestamp>;
 
 enum class Test : std::uint8_t {
     one_of,
@@ -67,7 +69,7 @@ struct Condition {
     std::string attribute{};
     Test test = Test::one_of;
     bool negated = false;
-    std::vector<Value> values{};
+    std::vector<Value> values{};  // Of a list there may be none left: nothing is one of them.
 };
 
 struct Node {
@@ -82,9 +84,13 @@ struct Order {
     bool descending = false;
 };
 
+// What runs are counted by: their status, or a search attribute.
+inline constexpr std::string_view division = "TemporalNamespaceDivision";
+enum class Groups : std::uint8_t { none, by_status, by_division };
+
 struct Filter {
     std::optional<Node> where{};  // Empty: all runs.
-    bool group_by_status = false;
+    Groups groups = Groups::none;
     std::vector<Order> order{};  // Never empty; the ids of runs decide last.
 };
 

@@ -21,6 +21,7 @@ std::string shown(const Value& value) {
     struct Shown {
         std::string operator()(const std::string& text) const { return text; }
         std::string operator()(std::int64_t number) const { return std::to_string(number); }
+        std::string operator()(double number) const { return fmt::format("{}", number); }
         std::string operator()(const Uuid& id) const { return id.text(); }
         std::string operator()(sql::Timestamp time) const {
             return fmt::format("{}us", time.time_since_epoch().count());
@@ -35,6 +36,7 @@ std::string shown(const Node& node) {
     if (node.kind == Node::Kind::condition) {
         const Condition& condition = node.condition;
         std::vector<std::string> values;
+        values.reserve(condition.values.size());
         for (const Value& value : condition.values) {
             values.push_back(shown(value));
         }
@@ -47,6 +49,7 @@ std::string shown(const Node& node) {
             fmt::join(values, ","));
     }
     std::vector<std::string> parts;
+    parts.reserve(node.parts.size());
     for (const Node& part : node.parts) {
         parts.push_back(shown(part));
     }
@@ -177,14 +180,72 @@ TEST(Filter, NumbersOfAttributesHaveTheOrderOfTheirKeys) {
     EXPECT_EQ(tree("x = 0"), tree("x = -0.0"));
 }
 
+TEST(Filter, NumbersNeedNotBeWholeAndStatusesHaveTheOrderOfTheirNumbers) {
+    EXPECT_EQ(tree("HistoryLength > 1.5"), "HistoryLength > 1.5");
+    EXPECT_EQ(tree("HistoryLength < 99999999999999999999"), "HistoryLength < 1e+20");
+    EXPECT_EQ(tree("ExecutionStatus > 'Running'"), "ExecutionStatus > 1");
+    EXPECT_EQ(tree("ExecutionStatus BETWEEN 'Completed' AND 4"), "ExecutionStatus between 2,4");
+}
+
+// As texts: what no id is made of lies somewhere between them, too.
+TEST(Filter, IdsAreComparedWithAnyText) {
+    const std::string zero = "00000000-0000-0000-0000-000000000000";
+    const std::string last = "ffffffff-ffff-ffff-ffff-ffffffffffff";
+    const std::string some = "01234567-89ab-cdef-0123-456789abcdef";
+    EXPECT_EQ(tree("RunId = 'x'"), "RunId in") << "none is one of them";
+    EXPECT_EQ(tree("RunId IN ('x', '" + some + "')"), "RunId in " + some);
+    EXPECT_EQ(tree("RunId <= '" + some + "'"), "RunId <= " + some);
+    EXPECT_EQ(tree("RunId < '" + some + "'"), "RunId <= 01234567-89ab-cdef-0123-456789abcdee");
+    EXPECT_EQ(tree("RunId > '" + some + "'"), "RunId > " + some);
+    EXPECT_EQ(tree("RunId < ''"), "RunId < " + zero) << "none is";
+    EXPECT_EQ(tree("RunId >= ''"), "RunId >= " + zero) << "all are";
+    EXPECT_EQ(tree("RunId < 'x'"), "RunId <= " + last);
+    EXPECT_EQ(tree("RunId >= '1'"), "RunId > 0fffffff-ffff-ffff-ffff-ffffffffffff");
+    EXPECT_EQ(tree("RunId >= '9A'"), "RunId > 99ffffff-ffff-ffff-ffff-ffffffffffff")
+        << "a capital comes before the letters of ids";
+    EXPECT_EQ(tree("RunId STARTS_WITH '0123'"),
+              "RunId between 01230000-0000-0000-0000-000000000000,"
+              "0123ffff-ffff-ffff-ffff-ffffffffffff");
+    EXPECT_EQ(tree("RunId STARTS_WITH ''"), "RunId between " + zero + "," + last);
+    EXPECT_EQ(tree("RunId NOT STARTS_WITH 'x'"), "!RunId between " + last + "," + zero);
+    EXPECT_EQ(tree("ParentRunId BETWEEN '0' AND '0123z'"),
+              "ParentRunId between " + zero + ",0123ffff-ffff-ffff-ffff-ffffffffffff");
+}
+
+TEST(Filter, NamesAreTakenWithThePrefixOfTheServerToo) {
+    EXPECT_EQ(tree("TemporalWorkflowId = 'a'"), "WorkflowId in a");
+    EXPECT_EQ(order("ORDER BY TemporalStartTime"), "+StartTime");
+    EXPECT_EQ(tree("TemporalScheduledById = 'a'"), "TemporalScheduledById in ta");
+    EXPECT_EQ(tree("TemporalBuildIds = 'a' OR BuildIds = 'b'"),
+              "[any BuildIds in ta | BuildIds in tb]");
+    EXPECT_EQ(tree("ScheduleId = 'daily'"), "ScheduleId in temporal-sys-scheduler:daily");
+    EXPECT_EQ(tree("TemporalScheduleId STARTS_WITH 'd'"),
+              "ScheduleId starts temporal-sys-scheduler:d");
+    EXPECT_EQ(tree("`ScheduleId` = 'daily'"), "ScheduleId in tdaily")
+        << "in backquotes it is a search attribute";
+    EXPECT_EQ(tree("`workflowid` = 'a' AND `WorkflowId` = 'a'"),
+              "[all workflowid in ta | WorkflowId in a]");
+}
+
+TEST(Filter, TimesOfSearchAttributesAreMoments) {
+    EXPECT_EQ(tree("due = '2026-01-02T03:04:05Z'"), tree("due = '2026-01-02T05:04:05.000+02:00'"));
+    EXPECT_LT(tree("due = '1969-12-31T23:59:59Z'"), tree("due = '2026-01-02T03:04:05Z'"));
+    EXPECT_EQ(tree("due STARTS_WITH '2026-01-02T03:04:05Z'"), "due starts t2026-01-02T03:04:05Z");
+    EXPECT_EQ(tree("due = '2026-01-02'"), "due in t2026-01-02") << "a day is no moment";
+    EXPECT_EQ(tree("due BETWEEN '2026' AND '2026-01-02T03:04:05Z'"),
+              "due between t2026,t2026-01-02T03:04:05Z");
+}
+
 TEST(Filter, AnOrderHasNamesAndDirections) {
     EXPECT_EQ(order(""), "-CloseTime-StartTime");
     EXPECT_EQ(order("WorkflowId = 'a'"), "-CloseTime-StartTime");
     EXPECT_EQ(order("order by StartTime"), "+StartTime");
     EXPECT_EQ(order("WorkflowId = 'a' ORDER BY StartTime desc, WorkflowType ASC, HistoryLength"),
               "-StartTime+WorkflowType+HistoryLength");
-    EXPECT_TRUE(parse("GROUP BY ExecutionStatus").group_by_status);
-    EXPECT_TRUE(parse("a = 1 group by ExecutionStatus").group_by_status);
+    EXPECT_EQ(parse("a = 1").groups, Groups::none);
+    EXPECT_EQ(parse("GROUP BY ExecutionStatus").groups, Groups::by_status);
+    EXPECT_EQ(parse("a = 1 group by ExecutionStatus").groups, Groups::by_status);
+    EXPECT_EQ(parse("GROUP BY TemporalNamespaceDivision").groups, Groups::by_division);
 }
 
 TEST(Filter, AMistakeIsNamedWithItsPlace) {
@@ -198,7 +259,9 @@ TEST(Filter, AMistakeIsNamedWithItsPlace) {
              Case{"WorkflowId = ", 14, "expected a text in quotes, but it ends"},
              Case{"WorkflowId = 5", 14, "expected a text in quotes, but found 5"},
              Case{"WorkflowId = abc", 14, "expected a text in quotes, but found abc"},
-             Case{"WorkflowID = 'a'", 1, "expected WorkflowId, but found WorkflowID"},
+             Case{"WorkflowID = 'a'",
+                  1,
+                  "expected WorkflowId, or `WorkflowID` for a search attribute of this name"},
              Case{"a = 'é' AND b = ", 17, "but it ends"},
              Case{"a = 'é", 5, "a ' begins here and never ends"},
              Case{"`a = 1", 1, "a ` begins here and never ends"},
@@ -218,11 +281,11 @@ TEST(Filter, AMistakeIsNamedWithItsPlace) {
              Case{"a BETWEEN 1 AND 'x'", 17, "expected a value of the same kind"},
              Case{"a STARTS_WITH 1", 15, "expected a text in quotes, but found 1"},
              Case{"StartTime STARTS_WITH '2'", 11, "another comparison, for StartTime"},
-             Case{"ExecutionStatus < 'Failed'", 17, "expected =, != or IN, for ExecutionStatus"},
              Case{"ExecutionStatus = 'running'", 19, "expected a status"},
              Case{"ExecutionStatus = 9", 19, "expected a status"},
-             Case{"RunId = 'x'", 9, "expected the id of a run"},
-             Case{"RunId > '01234567-89ab-cdef-0123-456789abcdef'", 7, "for RunId"},
+             Case{"RunId = 7", 9, "expected a text in quotes"},
+             Case{"RunId IN ('x', 7)", 16, "expected a text in quotes"},
+             Case{"HistoryLength STARTS_WITH '2'", 15, "another comparison, for HistoryLength"},
              Case{"StartTime > 'yesterday'", 13, "yesterday"},
              Case{"StartTime > 1.5", 13, "expected a time"},
              Case{"StartTime > 'yesterday +02:00'", 13, "expected a time such as"},
@@ -236,8 +299,8 @@ TEST(Filter, AMistakeIsNamedWithItsPlace) {
              Case{"ExecutionDuration > '1 h'", 21, "expected a duration"},
              Case{"ExecutionDuration > '01:60:00'", 21, "expected a duration"},
              Case{"ExecutionDuration > '1:+1:+1'", 21, "expected a duration"},
-             Case{"HistoryLength = 1.5", 17, "expected a whole number"},
-             Case{"HistoryLength = 99999999999999999999", 17, "expected a whole number"},
+             Case{"HistoryLength = 'x'", 17, "expected a number"},
+             Case{"HistoryLength = 1e999", 17, "expected a number"},
              Case{"a = 1e999", 5, "expected a number that is not as large"},
              Case{"a = 12abc", 7, "something else follows"},
              Case{"a = 1;", 6, "\";\" means nothing here"},

@@ -32,8 +32,9 @@ std::optional<T> read_number(std::string_view text) {
         text.remove_prefix(1);
     }
     T value{};
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    const char* const begin = text.data();
+    const char* const end = begin + text.size();
+    const auto [stop, error] = std::from_chars(begin, end, value);
     return error == std::errc{} && stop == end ? std::optional(value) : std::nullopt;
 }
 
@@ -92,14 +93,23 @@ sql::Timestamp time_of(const Lexer& lexer, const Token& token) {
             integer_of(lexer, token, "a time such as '2026-01-02T03:04:05Z'")};
         return sql::Timestamp{std::chrono::floor<std::chrono::microseconds>(since_1970)};
     }
-    try {
-        std::string text = token.meaning;
-        const std::chrono::minutes east = take_offset(text);
-        // What is said of times that no run can have is said of the first and the last.
-        return std::clamp(parse_moment(text) - east, earliest, latest);
-    } catch (const Error&) {
+    const auto moment = moment_of(token.meaning);
+    if (!moment) {
         lexer.refuse(token, "a time such as '2026-01-02T03:04:05Z' or '2026-01-02T03:04:05+02:00'");
     }
+    return *moment;
+}
+
+Value number_of(const Lexer& lexer, const Token& token) {
+    if (token.kind == Token::Kind::number) {
+        if (const auto whole = read_number<std::int64_t>(token.meaning)) {
+            return *whole;
+        }
+        if (const auto real = read_number<double>(token.meaning); real && std::isfinite(*real)) {
+            return *real;
+        }
+    }
+    lexer.refuse(token, "a number");
 }
 
 // hh:mm:ss, if it is one.
@@ -208,29 +218,112 @@ std::int64_t duration_of(const Lexer& lexer, const Token& token) {
     return in_us(*duration);
 }
 
-Uuid id_of(const Lexer& lexer, const Token& token) {
-    const auto id = token.kind == Token::Kind::text ? Uuid::parse(token.meaning) : std::nullopt;
-    if (!id) {
-        lexer.refuse(token, "the id of a run, a UUID in quotes");
+// The last id of which the text comes before this one, or is the same if `or_same`. Empty: none.
+std::optional<Uuid> last_id_before(std::string_view text, bool or_same) {
+    const auto is_before = [&](const Uuid& id) {
+        const std::string own = id.text();
+        return own < text || (or_same && own == text);
+    };
+    Uuid last{};
+    if (!is_before(last)) {
+        return std::nullopt;
     }
-    return *id;
+    // Texts have the order of the bytes: the bits are found one after another.
+    for (std::byte& byte : last.bytes) {
+        for (std::byte bit{0x80}; bit != std::byte{}; bit >>= 1U) {
+            byte |= bit;
+            if (!is_before(last)) {
+                byte &= ~bit;
+            }
+        }
+    }
+    return last;
+}
+
+// Empty: it was the last of all.
+std::optional<Uuid> next_id(Uuid id) {
+    for (auto byte = id.bytes.rbegin(); byte != id.bytes.rend(); ++byte) {
+        *byte = std::byte{static_cast<unsigned char>(std::to_integer<unsigned>(*byte) + 1U)};
+        if (*byte != std::byte{}) {
+            return id;
+        }
+    }
+    return std::nullopt;
 }
 
 }  // namespace
 
+std::optional<sql::Timestamp> moment_of(std::string_view text) {
+    constexpr std::size_t shortest = std::string_view("2026-01-02T03:04:05Z").size();
+    if (text.size() < shortest || text[10] != 'T') {
+        return std::nullopt;
+    }
+    try {
+        std::string in_utc(text);
+        const std::chrono::minutes east = take_offset(in_utc);
+        return std::clamp(parse_moment(in_utc) - east, earliest, latest);
+    } catch (const Error&) {
+        return std::nullopt;
+    }
+}
+
+void compare_ids(Condition& condition, std::string_view text) {
+    const auto bound_by = [&](Test test, bool or_same, Test without, Uuid value) {
+        const auto last = last_id_before(text, or_same);
+        condition.test = last ? test : without;
+        condition.values = {last.value_or(value)};
+    };
+    const Uuid first_of_all{};
+    switch (condition.test) {
+        case Test::less:
+        case Test::less_or_equal:
+            bound_by(Test::less_or_equal,
+                     condition.test == Test::less_or_equal,
+                     Test::less,
+                     first_of_all);
+            return;
+        case Test::greater:
+        case Test::greater_or_equal:
+            bound_by(Test::greater,
+                     condition.test == Test::greater,
+                     Test::greater_or_equal,
+                     first_of_all);
+            return;
+        default:
+            if (const auto id = Uuid::parse(text)) {
+                condition.values.emplace_back(*id);
+            }
+    }
+}
+
+std::vector<Value> ids_between(std::string_view first, std::string_view last) {
+    const auto before = last_id_before(first, false);
+    const std::optional<Uuid> from = before ? next_id(*before) : Uuid{};
+    const auto to = last_id_before(last, true);
+    if (from && to) {
+        return {*from, *to};
+    }
+    Uuid last_of_all;
+    last_of_all.bytes.fill(std::byte{0xff});
+    return {last_of_all, Uuid{}};
+}
+
+std::vector<Value> ids_with_prefix(std::string_view prefix) {
+    return ids_between(prefix, fmt::format("{}~", prefix));  // After all that an id is made of.
+}
+
 Value value_of(const Lexer& lexer, const Token& token, Type type) {
     switch (type) {
-        case Type::id:
-            return id_of(lexer, token);
         case Type::time:
             return time_of(lexer, token);
         case Type::status:
             return status_of(lexer, token);
         case Type::number:
-            return integer_of(lexer, token, "a whole number");
+            return number_of(lexer, token);
         case Type::duration:
             return duration_of(lexer, token);
         case Type::text:
+        case Type::id:
             break;
     }
     if (token.kind != Token::Kind::text) {
@@ -239,9 +332,21 @@ Value value_of(const Lexer& lexer, const Token& token, Type type) {
     return token.meaning;
 }
 
+std::string name_of(RunStatus status) {
+    const auto number = static_cast<std::int64_t>(status);
+    const bool known = number >= 1 && number <= std::ssize(statuses);
+    return known ? std::string(statuses[static_cast<std::size_t>(number - 1)])
+                 : fmt::format("{}", number);
+}
+
+Value text_key(const Token& token) {
+    return search_key(std::string_view(token.meaning));
+}
+
 Value key_of(const Lexer& lexer, const Token& token) {
     if (token.kind == Token::Kind::text) {
-        return search_key(std::string_view(token.meaning));
+        const auto moment = moment_of(token.meaning);
+        return moment ? search_key(*moment) : text_key(token);
     }
     if (token.is("TRUE") || token.is("FALSE")) {
         return search_key(token.is("TRUE"));

@@ -40,7 +40,10 @@ std::int64_t first_in(const sql::Rows& rows, const QueueName& queue) {
                     describe(queue));
 }
 
-std::vector<Message> page_of(const sql::Rows& rows, std::int64_t first, std::int64_t page_size) {
+std::vector<Message> page_of(const sql::Rows& rows,
+                             const QueueName& queue,
+                             std::int64_t first,
+                             std::int64_t page_size) {
     std::vector<Message> page;
     for (const sql::Row row : rows) {
         const auto id = row.get<std::int64_t>(0);
@@ -48,6 +51,8 @@ std::vector<Message> page_of(const sql::Rows& rows, std::int64_t first, std::int
             page.push_back(
                 {.id = id,
                  .blob = {.data = row.get<sql::Bytes>(1), .encoding = row.get<std::string>(2)}});
+            require_encoding(page.back().blob.encoding,
+                             fmt::format("message {} of {}", id, describe(queue)));
         }
     }
     return page;
@@ -115,7 +120,7 @@ std::vector<Message> NamedQueues::read(const QueueName& queue,
         if (std::ssize(rows) > 1 && rows[1].get<std::int64_t>(0) < first) {
             rows = ask(tx, first).rows();
         }
-        return page_of(rows, first, page_size);
+        return page_of(rows, queue, first, page_size);
     });
 }
 

@@ -68,8 +68,9 @@ void decode_into(CurrentRun& current, const Blob& blob) {
 
 // `use` gets the columns of the pointer after its own arguments.
 template <class Use>
-auto with_columns(const CurrentRun& current, const Use& use) {
+auto with_columns(const sql::Dialect& dialect, const CurrentRun& current, const Use& use) {
     const Blob blob = encode(current);
+    require_size(dialect, blob);
     return use(current.run.value,
                current.create_request_id,
                static_cast<std::int32_t>(current.state),
@@ -86,6 +87,15 @@ void require_workflow(const WorkflowKey& workflow) {
     require_name("the workflow's id", workflow.workflow_id, name_bytes_max);
     if (workflow.archetype == Archetype{0}) {
         throw InvalidArgument("archetype 0 is reserved; name the kind of the execution");
+    }
+}
+
+void require_run(const RunWrite& write) {
+    require_workflow(write.workflow);
+    if (!write.current.create_request_id.empty()) {
+        require_name("the id of the request that creates a run",
+                     write.current.create_request_id,
+                     name_bytes_max);
     }
 }
 
@@ -120,7 +130,7 @@ void insert_pointer(sql::Tx& tx,
                     ShardId shard,
                     const WorkflowKey& workflow,
                     const CurrentRun& current) {
-    with_columns(current, [&](const auto&... columns) {
+    with_columns(tx.dialect(), current, [&](const auto&... columns) {
         with(
             insert,
             shard,
@@ -137,7 +147,7 @@ void move_pointer(sql::Tx& tx,
                   const WorkflowKey& workflow,
                   RunId previous,
                   const CurrentRun& current) {
-    with_columns(current, [&](const auto&... columns) {
+    with_columns(tx.dialect(), current, [&](const auto&... columns) {
         with(
             update,
             shard,

@@ -14,6 +14,8 @@ namespace holdfast::store {
 
 // Requires: a name that fits into a key, and an archetype other than 0. Else invalid_argument.
 void require_workflow(const WorkflowKey& workflow);
+// Requires: so is its workflow, and the request's id, if there is one, is a name. Else the same.
+void require_run(const RunWrite& write);
 
 [[nodiscard]] sql::Answer ask_pointer(sql::Tx& tx, ShardId shard, const WorkflowKey& workflow);
 [[nodiscard]] std::optional<CurrentRun> read_pointer(const sql::Rows& rows);

@@ -214,10 +214,34 @@ TEST_P(QueueStory, NamedQueuesAreListedWithWhatTheyHold) {
     HOLDFAST_CHECK("store 106");
     spoil("rubbish");
     EXPECT_THROW((void)named.read(orders, 1), DamagedData);
-    HOLDFAST_CHECK("store 114");  // A message's encoding is its reader's; the metadata's is ours.
+}
+
+// A name is stored as it comes, and looked at by who reads.
+TEST_P(QueueStory, AnEncodingThatNobodyKnowsIsToldToWhoReads) {
+    HOLDFAST_CHECK("store 114");
+    named.create(orders);
+    named.enqueue(orders, blob("zero"));
+    EXPECT_EQ(named.enqueue(orders, {.data = bytes("one"), .encoding = "Proto9"}), 1);
+    named.enqueue(orders, {.data = bytes("two"), .encoding = "Json"});
+    EXPECT_THAT(ids(named.read(orders, 1)), ElementsAre(0)) << "what is read before it is";
+    const auto of_message = error_of<UnknownEncodingType>([&] { (void)named.read(orders, 10); });
+    EXPECT_EQ(of_message.encoding(), "Proto9");
+    EXPECT_EQ(of_message.outcome(), Outcome::not_applied);
+    EXPECT_THAT(of_message.what(),
+                testing::AllOf(testing::HasSubstr("message 1 of queue \"orders\""),
+                               testing::HasSubstr("Proto3 and Json")));
+    EXPECT_THAT(ids(named.read(orders, 10, 1)), ElementsAre(2)) << "and what comes after it";
+
     db.execute("UPDATE queues SET metadata_encoding = 'Proto9'");
-    EXPECT_THAT(error_of<DamagedData>([&] { (void)named.read(orders, 1); }).what(),
-                testing::HasSubstr("Proto9"));
+    HOLDFAST_CHECK("store 106");
+    for (const auto& use :
+         std::vector<std::function<void()>>{[&] { (void)named.read(orders, 1); },
+                                            [&] { (void)named.list(orders.type, 10); },
+                                            [&] { named.enqueue(orders, blob("three")); },
+                                            [&] { named.remove_up_to(orders, 0); }}) {
+        EXPECT_EQ(error_of<UnknownEncodingType>(use).encoding(), "Proto9");
+    }
+    EXPECT_EQ(db.number("SELECT count(*) FROM queue_messages"), 3) << "nothing was written";
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, QueueStory, test::every_backend(), test::backend_name);

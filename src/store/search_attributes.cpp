@@ -7,6 +7,7 @@
 
 #include "codec.hpp"
 #include "door.hpp"
+#include "filter_values.hpp"
 #include <fmt/core.h>
 
 namespace holdfast::store {
@@ -27,23 +28,27 @@ bool is_scalar(const json& value) {
     return value.is_string() || value.is_number() || value.is_boolean();
 }
 
-// Empty: it is kept, but no search finds it.
-std::optional<std::string> key_of(const json& value) {
+// None: it is kept, but no search finds it.
+std::vector<std::string> keys_of(const json& value) {
     if (value.is_string()) {
         const auto& text = value.get_ref<const std::string&>();
         if (text.size() > searched_value_bytes_max || text.find('\0') != std::string::npos) {
-            return std::nullopt;
+            return {};
         }
-        return search_key(std::string_view(text));
+        std::vector<std::string> keys{search_key(std::string_view(text))};
+        if (const auto moment = filter::moment_of(text)) {
+            keys.push_back(search_key(*moment));
+        }
+        return keys;
     }
     if (value.is_boolean()) {
-        return search_key(value.get<bool>());
+        return {search_key(value.get<bool>())};
     }
     if (value.is_number_float() ||
         (value.is_number_unsigned() && (value.get<std::uint64_t>() & sign_bit) != 0)) {
-        return search_key(value.get<double>());
+        return {search_key(value.get<double>())};
     }
-    return search_key(value.get<std::int64_t>());
+    return {search_key(value.get<std::int64_t>())};
 }
 
 json parse_value(const std::string& name, const sql::Json& value) {
@@ -51,6 +56,14 @@ json parse_value(const std::string& name, const sql::Json& value) {
     if (!is_attribute_name(name)) {
         throw InvalidArgument(
             fmt::format("the search attribute \"{}\" needs a name of letters, digits and _", name));
+    }
+    if (const filter::Field* const field = filter::find_field(name);
+        field != nullptr && field->prefix.empty()) {
+        throw InvalidArgument(
+            fmt::format("the search attribute \"{}\" could not be searched by, because {} is a "
+                        "property of every run; give it another name",
+                        name,
+                        field->name));
     }
     json parsed = json::parse(value.text, nullptr, false);
     if (!is_scalar(parsed) &&
@@ -99,6 +112,11 @@ std::string search_key(bool truth) {
     return truth ? "b1" : "b0";
 }
 
+std::string search_key(sql::Timestamp moment) {
+    const std::int64_t us = moment.time_since_epoch().count();
+    return fmt::format("d{:016x}", static_cast<std::uint64_t>(us) ^ sign_bit);
+}
+
 CheckedAttributes check_attributes(const SearchAttributes& given) {
     CheckedAttributes made;
     std::size_t values = 0;
@@ -107,8 +125,8 @@ CheckedAttributes check_attributes(const SearchAttributes& given) {
         const json list = parsed.is_array() ? parsed : json::array({parsed});
         values += list.size();
         for (const json& one : list) {
-            if (auto key = key_of(one)) {
-                made.searched.emplace(name, std::move(*key));
+            for (std::string& key : keys_of(one)) {
+                made.searched.emplace(name, std::move(key));
             }
         }
         made.all[name] = std::move(parsed);

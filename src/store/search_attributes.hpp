@@ -27,10 +27,13 @@ namespace holdfast::store {
 [[nodiscard]] std::string search_key(std::int64_t number);
 [[nodiscard]] std::string search_key(double number);  // Requires: it is finite.
 [[nodiscard]] std::string search_key(bool truth);
+[[nodiscard]] std::string search_key(sql::Timestamp moment);
 
 struct CheckedAttributes {
     nlohmann::json all = nlohmann::json::object();
-    std::set<std::pair<std::string, std::string>> searched{};  // Name and key of each value.
+    // Name and key of each value. A text that is a moment has two: times are compared as such, and
+    // a prefix is one of the text.
+    std::set<std::pair<std::string, std::string>> searched{};
 };
 
 // Refuses what cannot be meant: invalid_argument.

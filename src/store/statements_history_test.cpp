@@ -12,7 +12,6 @@ namespace {
 
 using namespace statements;
 
-constexpr std::int32_t shard = 7;
 constexpr std::int64_t before_all = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t all = std::numeric_limits<std::int64_t>::max();
 
@@ -22,7 +21,8 @@ public:
     const Uuid branch = Uuid::v4();
 
     std::int64_t add_node(std::int64_t node, std::int64_t txn, std::string_view data = "events") {
-        return count(insert_node, shard, tree, branch, node, -txn, txn - 1, bytes(data), "Proto3");
+        return count(
+            insert_node, shard_7, tree, branch, node, -txn, txn - 1, bytes(data), "Proto3");
     }
 };
 
@@ -94,41 +94,41 @@ TEST_P(HistoryStatements, ImmediateTasksAreInsertedReadAndDeletedByTheirIds) {
                    range_transfer_task,
                    delete_transfer_task,
                    delete_range_transfer_task},
-                  shard);
+                  shard_7);
     tell_of_tasks(*this,
                   {insert_replication_task,
                    range_replication_task,
                    delete_replication_task,
                    delete_range_replication_task},
-                  shard);
+                  shard_7);
     tell_of_tasks(*this,
                   {insert_visibility_task,
                    range_visibility_task,
                    delete_visibility_task,
                    delete_range_visibility_task},
-                  shard);
+                  shard_7);
     tell_of_tasks(*this,
                   {insert_immediate_task,
                    range_immediate_task,
                    delete_immediate_task,
                    delete_range_immediate_task},
-                  shard,
+                  shard_7,
                   7);
     tell_of_tasks(*this,
                   {insert_dlq_task, range_dlq_task, delete_dlq_task, delete_range_dlq_task},
                   "east",
-                  shard);
+                  shard_7);
 }
 
 TEST_P(HistoryStatements, ALetterOfAnotherClusterOrShardIsNeverSeen) {
     HOLDFAST_CHECK("store 55");
-    EXPECT_EQ(count(insert_dlq_task, "east", shard, 1, bytes("a"), "Proto3"), 1);
-    EXPECT_EQ(count(insert_dlq_task, "west", shard, 2, bytes("b"), "Proto3"), 1);
-    EXPECT_EQ(count(insert_dlq_task, "east", shard + 1, 3, bytes("c"), "Proto3"), 1);
-    const sql::Rows found = rows(range_dlq_task, "east", shard, 0, 100, 100);
+    EXPECT_EQ(count(insert_dlq_task, "east", shard_7, 1, bytes("a"), "Proto3"), 1);
+    EXPECT_EQ(count(insert_dlq_task, "west", shard_7, 2, bytes("b"), "Proto3"), 1);
+    EXPECT_EQ(count(insert_dlq_task, "east", shard_7 + 1, 3, bytes("c"), "Proto3"), 1);
+    const sql::Rows found = rows(range_dlq_task, "east", shard_7, 0, 100, 100);
     ASSERT_EQ(found.size(), 1U);
     EXPECT_EQ(found[0].get<std::int64_t>(0), 1);
-    EXPECT_EQ(count(insert_dlq_task_once, "east", shard, 1, bytes("again"), "Proto3"), 0);
+    EXPECT_EQ(count(insert_dlq_task_once, "east", shard_7, 1, bytes("again"), "Proto3"), 0);
 }
 
 template <class... Key>
@@ -166,13 +166,13 @@ TEST_P(HistoryStatements, ScheduledTasksAreOrderedByTimeAndThenById) {
     tell_of_timers(
         *this,
         {insert_timer_task, range_timer_task, delete_timer_task, delete_range_timer_task},
-        shard);
+        shard_7);
     tell_of_timers(*this,
                    {insert_scheduled_task,
                     range_scheduled_task,
                     delete_scheduled_task,
                     delete_range_scheduled_task},
-                   shard,
+                   shard_7,
                    5);
 }
 
@@ -186,8 +186,8 @@ Places walk(HistoryStatements& story, const Statement& statement, bool back, std
     std::int64_t node = back ? all : 0;
     std::int64_t txn = before_all;
     for (;;) {
-        const sql::Rows rows =
-            story.rows(statement, shard, story.tree, story.branch, node, txn, back ? 0 : all, page);
+        const sql::Rows rows = story.rows(
+            statement, shard_7, story.tree, story.branch, node, txn, back ? 0 : all, page);
         for (const sql::Row row : rows) {
             node = row.get<std::int64_t>(0);
             txn = row.get<std::int64_t>(1);
@@ -201,7 +201,7 @@ Places walk(HistoryStatements& story, const Statement& statement, bool back, std
 
 TEST_P(HistoryStatements, NodesComeInOrderTheNewestOfEachFirstAndBackwardsInReverse) {
     HOLDFAST_CHECK("store 59");
-    EXPECT_EQ(count(delete_nodes, shard, tree, branch, 1, 1'000), 0);
+    EXPECT_EQ(count(delete_nodes, shard_7, tree, branch, 1, 1'000), 0);
     EXPECT_THAT(walk(*this, range_nodes, false, 10), IsEmpty());
 
     HOLDFAST_CHECK("store 58");
@@ -211,7 +211,7 @@ TEST_P(HistoryStatements, NodesComeInOrderTheNewestOfEachFirstAndBackwardsInReve
         for (std::int64_t node = 1; node <= 100; ++node) {
             for (std::int64_t txn = 3; txn > 0; --txn) {
                 tx.exec(insert_node,
-                        shard,
+                        shard_7,
                         tree,
                         branch,
                         node,
@@ -226,48 +226,48 @@ TEST_P(HistoryStatements, NodesComeInOrderTheNewestOfEachFirstAndBackwardsInReve
     EXPECT_EQ(walk(*this, range_nodes, false, 7), expected);
     HOLDFAST_CHECK("store 63");
     EXPECT_EQ(walk(*this, range_node_metadata, false, 100), expected);
-    EXPECT_EQ(rows(range_node_metadata, shard, tree, branch, 0, 0, all, 1)[0].columns(), 3U);
+    EXPECT_EQ(rows(range_node_metadata, shard_7, tree, branch, 0, 0, all, 1)[0].columns(), 3U);
     HOLDFAST_CHECK("store 62");
     std::ranges::reverse(expected);
     EXPECT_EQ(walk(*this, range_nodes_back, true, 100), expected);
     EXPECT_EQ(walk(*this, range_nodes_back, true, 1), expected)
         << "pages of one miss nothing of a node";
     HOLDFAST_CHECK("store 61");
-    EXPECT_EQ(count(delete_nodes, shard, tree, branch, 51, 1'000), 150);
-    EXPECT_EQ(count(delete_nodes, shard, tree, branch, 1, 100), 100) << "in chunks";
-    EXPECT_EQ(count(delete_nodes, shard, tree, branch, 1, 100), 50);
+    EXPECT_EQ(count(delete_nodes, shard_7, tree, branch, 51, 1'000), 150);
+    EXPECT_EQ(count(delete_nodes, shard_7, tree, branch, 1, 100), 100) << "in chunks";
+    EXPECT_EQ(count(delete_nodes, shard_7, tree, branch, 1, 100), 50);
 }
 
 TEST_P(HistoryStatements, ANodeIsWrittenAgainAndDeletedByItsTransaction) {
     HOLDFAST_CHECK("store 56");
     EXPECT_EQ(add_node(1, 5, "older"), 1);
     EXPECT_EQ(add_node(1, 5, "newer"), 1);
-    const sql::Rows found = rows(range_nodes, shard, tree, branch, 0, before_all, all, 10);
+    const sql::Rows found = rows(range_nodes, shard_7, tree, branch, 0, before_all, all, 10);
     ASSERT_EQ(found.size(), 1U);
     EXPECT_EQ(found[0].get<std::int64_t>(1), -5) << "stored with its sign turned";
     EXPECT_EQ(found[0].get<sql::Bytes>(3), bytes("newer"));
     HOLDFAST_CHECK("store 60");
     EXPECT_EQ(add_node(1, 6), 1);
-    EXPECT_EQ(count(delete_node, shard, tree, branch, 1, -6), 1);
-    EXPECT_EQ(count(delete_node, shard, tree, branch, 1, -6), 0);
+    EXPECT_EQ(count(delete_node, shard_7, tree, branch, 1, -6), 1);
+    EXPECT_EQ(count(delete_node, shard_7, tree, branch, 1, -6), 0);
 }
 
 TEST_P(HistoryStatements, ABranchIsARowOfItsTree) {
     const auto put = [&](std::string_view data) {
-        return count(insert_tree, shard, tree, branch, bytes(data), "Json");
+        return count(insert_tree, shard_7, tree, branch, bytes(data), "Json");
     };
     HOLDFAST_CHECK("store 64");
     EXPECT_EQ(put("older"), 1);
     EXPECT_EQ(put("newer"), 1);
     HOLDFAST_CHECK("store 65");
-    const sql::Rows found = rows(select_tree, shard, tree);
+    const sql::Rows found = rows(select_tree, shard_7, tree);
     ASSERT_EQ(found.size(), 1U);
     EXPECT_EQ(found[0].get<Uuid>(0), branch);
     EXPECT_EQ(found[0].get<sql::Bytes>(1), bytes("newer"));
-    EXPECT_EQ(locked(lock_branch, shard, tree, branch)[0].get<sql::Bytes>(0), bytes("newer"));
-    EXPECT_EQ(count(delete_tree, shard, tree, Uuid::v4()), 0);
-    EXPECT_EQ(count(delete_tree, shard, tree, branch), 1);
-    EXPECT_TRUE(rows(select_tree, shard, tree).empty());
+    EXPECT_EQ(locked(lock_branch, shard_7, tree, branch)[0].get<sql::Bytes>(0), bytes("newer"));
+    EXPECT_EQ(count(delete_tree, shard_7, tree, Uuid::v4()), 0);
+    EXPECT_EQ(count(delete_tree, shard_7, tree, branch), 1);
+    EXPECT_TRUE(rows(select_tree, shard_7, tree).empty());
 }
 
 TEST_P(HistoryStatements, AllTreesComeInPages) {

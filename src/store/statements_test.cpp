@@ -12,8 +12,6 @@ namespace {
 
 using namespace statements;
 
-constexpr std::int32_t shard = 7;
-
 class Statements : public StatementStory {
 public:
     const Uuid ns = Uuid::v4();
@@ -23,33 +21,33 @@ public:
 
 TEST_P(Statements, AShardIsInsertedOnceAndUpdatedUnderItsRange) {
     HOLDFAST_CHECK("store 1");
-    EXPECT_EQ(count(insert_shard, shard, 5, bytes("info"), "Proto3"), 1);
+    EXPECT_EQ(count(insert_shard, shard_7, 5, bytes("info"), "Proto3"), 1);
     HOLDFAST_CHECK("store 2");
-    EXPECT_EQ(code(insert_shard, shard, 6, bytes("other"), "Proto3"), Code::already_exists);
+    EXPECT_EQ(code(insert_shard, shard_7, 6, bytes("other"), "Proto3"), Code::already_exists);
     HOLDFAST_CHECK("store 3");
     const auto row = [&] {
-        return rows(select_shard, shard)[0].as<std::int64_t, sql::Bytes, std::string>();
+        return rows(select_shard, shard_7)[0].as<std::int64_t, sql::Bytes, std::string>();
     };
     EXPECT_EQ(row(), std::tuple(5, bytes("info"), "Proto3"));
 
     HOLDFAST_CHECK("store 4");
-    EXPECT_EQ(count(update_shard.write(), shard, 5, 6, bytes("newer"), "Json"), 1);
+    EXPECT_EQ(count(update_shard.write(), shard_7, 5, 6, bytes("newer"), "Json"), 1);
     HOLDFAST_CHECK("store 5");
-    EXPECT_EQ(count(update_shard.write(), shard + 1, 5, 6, bytes("newer"), "Json"), 0);
-    EXPECT_EQ(count(update_shard.write(), shard, 5, 7, bytes("late"), "Json"), 0);
+    EXPECT_EQ(count(update_shard.write(), shard_7 + 1, 5, 6, bytes("newer"), "Json"), 0);
+    EXPECT_EQ(count(update_shard.write(), shard_7, 5, 7, bytes("late"), "Json"), 0);
     HOLDFAST_CHECK("store 6");
     EXPECT_EQ(row(), std::tuple(6, bytes("newer"), "Json"));
 
     HOLDFAST_CHECK("store 7");
-    EXPECT_EQ(locked(read_lock_shard, shard)[0].get<std::int64_t>(0), 6);
+    EXPECT_EQ(locked(read_lock_shard, shard_7)[0].get<std::int64_t>(0), 6);
     HOLDFAST_CHECK("store 8");
-    EXPECT_EQ(locked(write_lock_shard, shard)[0].get<std::int64_t>(0), 6);
+    EXPECT_EQ(locked(write_lock_shard, shard_7)[0].get<std::int64_t>(0), 6);
 }
 
 TEST_P(Statements, ARunIsInsertedOnceAndUpdatedUnderItsTokens) {
     const auto insert = [&] {
         return count(insert_execution,
-                     shard,
+                     shard_7,
                      ns,
                      workflow,
                      run,
@@ -63,7 +61,7 @@ TEST_P(Statements, ARunIsInsertedOnceAndUpdatedUnderItsTokens) {
     };
     const auto update = [&](const Uuid& which, std::int64_t version) {
         return count(update_execution,
-                     shard,
+                     shard_7,
                      ns,
                      workflow,
                      which,
@@ -77,7 +75,7 @@ TEST_P(Statements, ARunIsInsertedOnceAndUpdatedUnderItsTokens) {
                      "Proto3",
                      14);
     };
-    const auto select = [&] { return rows(select_execution, shard, ns, workflow, run); };
+    const auto select = [&] { return rows(select_execution, shard_7, ns, workflow, run); };
     const auto columns = [&] {
         return select()[0]
             .as<std::int64_t,
@@ -90,7 +88,7 @@ TEST_P(Statements, ARunIsInsertedOnceAndUpdatedUnderItsTokens) {
     };
 
     HOLDFAST_CHECK("store 14");
-    EXPECT_EQ(count(delete_execution, shard, ns, workflow, run), 0);
+    EXPECT_EQ(count(delete_execution, shard_7, ns, workflow, run), 0);
     EXPECT_TRUE(select().empty());
     HOLDFAST_CHECK("store 9");
     EXPECT_EQ(insert(), 1);
@@ -100,7 +98,7 @@ TEST_P(Statements, ARunIsInsertedOnceAndUpdatedUnderItsTokens) {
     EXPECT_EQ(columns(), std::tuple(11, 12, bytes("info"), "Proto3", bytes("state"), "Json", 13));
     HOLDFAST_CHECK("store 16");
     HOLDFAST_CHECK("store 17");  // One lock for both: a weaker one had no caller.
-    const sql::Rows lock = locked(lock_execution, shard, ns, workflow, run);
+    const sql::Rows lock = locked(lock_execution, shard_7, ns, workflow, run);
     EXPECT_EQ((lock[0].as<std::int64_t, std::int64_t>()), std::tuple(13, 11));
 
     HOLDFAST_CHECK("store 13");
@@ -111,7 +109,7 @@ TEST_P(Statements, ARunIsInsertedOnceAndUpdatedUnderItsTokens) {
     EXPECT_EQ(columns(),
               std::tuple(21, 22, bytes("new info"), "Json", bytes("new state"), "Proto3", 14));
     HOLDFAST_CHECK("store 15");
-    EXPECT_EQ(count(delete_execution, shard, ns, workflow, run), 1);
+    EXPECT_EQ(count(delete_execution, shard_7, ns, workflow, run), 1);
     EXPECT_TRUE(select().empty());
 }
 
@@ -129,12 +127,22 @@ void tell_of_pointers(Statements& story,
     const Uuid second = Uuid::v4();
     const std::optional<sql::Timestamp> no_time;
     const auto put = [&] {
-        return story.count(
-            insert, shard, ns, key..., first, "request", 1, 1, no_time, 3, bytes("blob"), "Json");
+        return story.count(insert,
+                           shard_7,
+                           ns,
+                           key...,
+                           first,
+                           "request",
+                           1,
+                           1,
+                           no_time,
+                           3,
+                           bytes("blob"),
+                           "Proto3");
     };
     const auto move = [&](const Uuid& from) {
         return story.count(update.write(),
-                           shard,
+                           shard_7,
                            ns,
                            key...,
                            from,
@@ -148,7 +156,7 @@ void tell_of_pointers(Statements& story,
                            "Json");
     };
     const auto read = [&](const Statement& statement) {
-        return story.locked(statement, shard, ns, key...);
+        return story.locked(statement, shard_7, ns, key...);
     };
 
     EXPECT_EQ(move(first), 0) << "there is none yet";
@@ -159,19 +167,28 @@ void tell_of_pointers(Statements& story,
         ASSERT_EQ(rows.size(), 1U);
         EXPECT_EQ(rows[0].get<Uuid>(0), first);
         EXPECT_EQ(rows[0].get<std::string>(1), "request");
+        EXPECT_EQ(rows[0].get<std::int64_t>(2), 1);
+        EXPECT_EQ(rows[0].get<std::int64_t>(3), 1);
         EXPECT_EQ(rows[0].get<std::optional<sql::Timestamp>>(4), std::nullopt);
         EXPECT_EQ(rows[0].get<std::int64_t>(5), 3);
         EXPECT_EQ(rows[0].get<sql::Bytes>(6), bytes("blob"));
+        EXPECT_EQ(rows[0].get<std::string>(7), "Proto3") << "as it was inserted";
     }
     EXPECT_EQ(move(second), 0) << "another run is the current one";
     EXPECT_EQ(move(first), 1);
     const sql::Rows moved = read(select);
     EXPECT_EQ(moved[0].get<Uuid>(0), second);
+    EXPECT_EQ(moved[0].get<std::string>(1), "again");
+    EXPECT_EQ(moved[0].get<std::int64_t>(2), 3);
+    EXPECT_EQ(moved[0].get<std::int64_t>(3), 2);
+    EXPECT_EQ(moved[0].get<std::int64_t>(5), 4);
+    EXPECT_EQ(moved[0].get<sql::Bytes>(6), bytes("newer"));
+    EXPECT_EQ(moved[0].get<std::string>(7), "Json");
     EXPECT_EQ(moved[0].get<sql::Timestamp>(4), at(5'000'000us));
 
-    EXPECT_EQ(story.count(remove.write(), shard, ns, key..., first), 0);
+    EXPECT_EQ(story.count(remove.write(), shard_7, ns, key..., first), 0);
     EXPECT_EQ(read(select).size(), 1U);
-    EXPECT_EQ(story.count(remove.write(), shard, ns, key..., second), 1);
+    EXPECT_EQ(story.count(remove.write(), shard_7, ns, key..., second), 1);
     EXPECT_TRUE(read(select).empty());
 }
 
@@ -221,13 +238,13 @@ void tell_of_a_map(Statements& story,
     const Uuid run = Uuid::v4();
     const auto keys = [&] {
         std::set<Key> found;
-        for (const sql::Row row : story.rows(map.all, shard, ns, "w", run)) {
+        for (const sql::Row row : story.rows(map.all, shard_7, ns, "w", run)) {
             found.insert(row.get<Key>(0));
         }
         return found;
     };
-    const auto drop = [&](int i) { return story.count(map.drop, shard, ns, "w", run, key(i)); };
-    const auto clear = [&] { return story.count(map.clear, shard, ns, "w", run); };
+    const auto drop = [&](int i) { return story.count(map.drop, shard_7, ns, "w", run, key(i)); };
+    const auto clear = [&] { return story.count(map.clear, shard_7, ns, "w", run); };
 
     EXPECT_EQ(drop(1), 0);
     EXPECT_EQ(drop(2), 0);
@@ -256,14 +273,14 @@ void tell_of_a_blob_map(Statements& story,
                         const Uuid& ns,
                         const MakeKey& key) {
     const auto put = [&](const Uuid& run, const auto& item, std::string_view data) {
-        return story.count(map.put, shard, ns, "w", run, item, bytes(data), "Proto3");
+        return story.count(map.put, shard_7, ns, "w", run, item, bytes(data), "Proto3");
     };
     tell_of_a_map(story, map, ns, key, put);
     // Put again, an item has the newer value.
     const Uuid run = Uuid::v4();
     put(run, key(1), "older");
     EXPECT_EQ(put(run, key(1), "newer"), 1);
-    const sql::Rows rows = story.rows(map.all, shard, ns, "w", run);
+    const sql::Rows rows = story.rows(map.all, shard_7, ns, "w", run);
     ASSERT_EQ(rows.size(), 1U);
     EXPECT_EQ(rows[0].get<sql::Bytes>(1), bytes("newer"));
     EXPECT_EQ(rows[0].get<std::string>(2), "Proto3");
@@ -298,17 +315,17 @@ TEST_P(Statements, OpenItemsArePutReadDroppedAndClearedAlikeInEveryMap) {
         ns,
         name,
         [&](const Uuid& of, const std::string& signal, std::string_view) {
-            return count(put_signal_requested, shard, ns, "w", of, signal);
+            return count(put_signal_requested, shard_7, ns, "w", of, signal);
         });
-    EXPECT_EQ(count(put_signal_requested, shard, ns, "w", run, "twice"), 1);
-    EXPECT_EQ(count(put_signal_requested, shard, ns, "w", run, "twice"), 0) << "a set";
+    EXPECT_EQ(count(put_signal_requested, shard_7, ns, "w", run, "twice"), 1);
+    EXPECT_EQ(count(put_signal_requested, shard_7, ns, "w", run, "twice"), 0) << "a set";
 }
 
 TEST_P(Statements, NodesOfAnExecutionsTreeAreKeptByTheirPath) {
     const auto path = [](int i) { return "root/" + std::to_string(i); };
     const auto put = [&](int i, std::string_view data) {
         return count(put_chasm,
-                     shard,
+                     shard_7,
                      ns,
                      workflow,
                      run,
@@ -320,7 +337,7 @@ TEST_P(Statements, NodesOfAnExecutionsTreeAreKeptByTheirPath) {
     };
     const auto values = [&] {
         std::map<std::string, sql::Bytes> found;
-        for (const sql::Row row : rows(all_chasm, shard, ns, workflow, run)) {
+        for (const sql::Row row : rows(all_chasm, shard_7, ns, workflow, run)) {
             found[row.get<std::string>(0)] = row.get<sql::Bytes>(3);
         }
         return found;
@@ -342,19 +359,19 @@ TEST_P(Statements, NodesOfAnExecutionsTreeAreKeptByTheirPath) {
     HOLDFAST_CHECK("store 37");
     HOLDFAST_CHECK("store 39");
     for (int i = 5; i < 10; ++i) {
-        EXPECT_EQ(count(drop_chasm, shard, ns, workflow, run, path(i)), 1);
+        EXPECT_EQ(count(drop_chasm, shard_7, ns, workflow, run, path(i)), 1);
         expected.erase(path(i));
     }
     EXPECT_EQ(values(), expected);
     HOLDFAST_CHECK("store 38");
-    EXPECT_EQ(count(clear_chasm, shard, ns, workflow, run), 10);
+    EXPECT_EQ(count(clear_chasm, shard_7, ns, workflow, run), 10);
     EXPECT_TRUE(values().empty());
 }
 
 TEST_P(Statements, BufferedEventsComeBackInTheOrderInWhichTheyCame) {
     const auto insert = [&](sql::Tx& tx, int i) {
         return tx.count(insert_buffered_event,
-                        shard,
+                        shard_7,
                         ns,
                         workflow,
                         run,
@@ -363,13 +380,13 @@ TEST_P(Statements, BufferedEventsComeBackInTheOrderInWhichTheyCame) {
     };
     const auto read = [&] {
         std::vector<sql::Bytes> found;
-        for (const sql::Row row : rows(select_buffered_events, shard, ns, workflow, run)) {
+        for (const sql::Row row : rows(select_buffered_events, shard_7, ns, workflow, run)) {
             found.push_back(row.get<sql::Bytes>(0));
         }
         return found;
     };
     HOLDFAST_CHECK("store 42");
-    EXPECT_EQ(count(delete_buffered_events, shard, ns, workflow, run), 0);
+    EXPECT_EQ(count(delete_buffered_events, shard_7, ns, workflow, run), 0);
     EXPECT_THAT(read(), IsEmpty());
 
     HOLDFAST_CHECK("store 40");
@@ -384,7 +401,7 @@ TEST_P(Statements, BufferedEventsComeBackInTheOrderInWhichTheyCame) {
     });
     EXPECT_EQ(read(), expected);
     HOLDFAST_CHECK("store 43");
-    EXPECT_EQ(count(delete_buffered_events, shard, ns, workflow, run), 20);
+    EXPECT_EQ(count(delete_buffered_events, shard_7, ns, workflow, run), 20);
     EXPECT_THAT(read(), IsEmpty());
 }
 

@@ -50,6 +50,9 @@ public:
     explicit MigratedDatabase(test::Backend backend) : test::Database(backend, schema_part()) {}
 };
 
+// Of the statements' stories.
+inline constexpr std::int32_t shard_7 = 7;
+
 // Statements one by one: what the database itself says to each.
 class StatementStory : public testing::TestWithParam<test::Backend> {
 public:

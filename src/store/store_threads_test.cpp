@@ -7,7 +7,7 @@
 namespace holdfast::store::stories {
 namespace {
 
-constexpr int crowd = 8;
+constexpr int racers = 8;
 
 class StoreRace : public RunStory {
 public:
@@ -18,7 +18,7 @@ TEST_P(StoreRace, OfManyWhoTakeAShardOneDoes) {
     HOLDFAST_CHECK("store 128");
     std::atomic<int> won = 0;
     std::atomic<int> lost = 0;
-    all_at_once(crowd, [&](int i) {
+    all_at_once(racers, [&](int i) {
         try {
             shards.update({.id = lease.shard, .range = RangeId{6}, .info = blob(std::to_string(i))},
                           lease.range);
@@ -29,7 +29,7 @@ TEST_P(StoreRace, OfManyWhoTakeAShardOneDoes) {
         }
     });
     EXPECT_EQ(won, 1);
-    EXPECT_EQ(lost, crowd - 1);
+    EXPECT_EQ(lost, racers - 1);
 }
 
 TEST_P(StoreRace, OfManyWhoCreateAWorkflowOneDoesAndTheOthersLearnWho) {
@@ -38,7 +38,7 @@ TEST_P(StoreRace, OfManyWhoCreateAWorkflowOneDoesAndTheOthersLearnWho) {
     std::mutex mutex;
     std::vector<RunId> winners;
     std::vector<RunId> told;
-    all_at_once(crowd, [&](int) {
+    all_at_once(racers, [&](int) {
         const Snapshot made = snapshot(key, RunId::random());
         try {
             executions.create({.lease = lease, .snapshot = made});
@@ -50,7 +50,7 @@ TEST_P(StoreRace, OfManyWhoCreateAWorkflowOneDoesAndTheOthersLearnWho) {
         }
     });
     ASSERT_EQ(winners.size(), 1U);
-    EXPECT_EQ(told.size(), crowd - 1U);
+    EXPECT_EQ(told.size(), racers - 1U);
     EXPECT_THAT(told, testing::Each(winners[0]));
     EXPECT_EQ(current(key).value().run, winners[0]);
     EXPECT_EQ(db.number("SELECT count(*) FROM executions"), 1);
@@ -94,8 +94,8 @@ TEST_P(StoreRace, BranchesOfOneTreeGrowAndForkAtTheSameTime) {
     };
     history.append(
         {.shard = lease.shard, .branch = base, .is_new_branch = true, .node = node(1, 1, 0)});
-    std::vector<Branch> made(crowd);
-    all_at_once(crowd, [&](int i) {
+    std::vector<Branch> made(racers);
+    all_at_once(racers, [&](int i) {
         Branch& branch = made[static_cast<std::size_t>(i)];
         const bool forked = i % 2 == 0;
         branch = forked ? history.fork(lease.shard, base, 2, "fork") : History::new_branch(tree);
@@ -108,12 +108,12 @@ TEST_P(StoreRace, BranchesOfOneTreeGrowAndForkAtTheSameTime) {
                  .node = node(first + n, std::int64_t{100} * (i + 1) + n, n == 0 ? 0 : 1)});
         }
     });
-    for (int i = 0; i < crowd; ++i) {
+    for (int i = 0; i < racers; ++i) {
         const HistoryPage page = history.read(
             {.shard = lease.shard, .branch = made[static_cast<std::size_t>(i)], .page_size = 50});
         EXPECT_EQ(page.nodes.size(), i % 2 == 0 ? 6U : 5U);
     }
-    EXPECT_EQ(history.branches(lease.shard, tree).size(), crowd + 1U);
+    EXPECT_EQ(history.branches(lease.shard, tree).size(), racers + 1U);
 }
 
 TEST_P(StoreRace, EventsBufferedAtOneMomentAreAllKept) {

@@ -8,7 +8,7 @@ namespace {
 
 class MatchingStatements : public StatementStory {};
 
-struct QueueStatements {
+struct StatementsOfQueues {
     const sql::Statement& insert;
     const sql::FencedStatement& update;
     const sql::Statement& select;
@@ -16,7 +16,7 @@ struct QueueStatements {
     const sql::FencedStatement& remove;
 };
 
-void tell_of_queues(MatchingStatements& story, const QueueStatements& table) {
+void tell_of_queues(MatchingStatements& story, const StatementsOfQueues& table) {
     const StoredQueueKey key = stored_key({.ns = NamespaceId::random(), .name = "orders"});
     const auto insert = [&] {
         return story.count(
@@ -37,12 +37,22 @@ void tell_of_queues(MatchingStatements& story, const QueueStatements& table) {
     const sql::Rows found = story.rows(table.select, key.range_hash, key.digest);
     ASSERT_EQ(found.size(), 1U);
     EXPECT_EQ(found[0].get<sql::Bytes>(3), key.id) << "the id itself, not its digest";
+    const auto columns = [&] {
+        const sql::Rows row = story.rows(table.select, key.range_hash, key.digest);
+        return std::tuple(
+            row[0].get<std::int64_t>(0), row[0].get<sql::Bytes>(1), row[0].get<std::string>(2));
+    };
+    EXPECT_EQ(columns(), std::tuple(1, bytes("info"), "Proto3"));
     EXPECT_EQ(update(1, 2), 1);
     EXPECT_EQ(update(1, 3), 0);
+    EXPECT_EQ(columns(), std::tuple(2, bytes("newer"), "Json"))
+        << "what the second one would have written is not there";
     const sql::Rows locked = story.locked(table.lock, key.range_hash, key.digest);
     EXPECT_EQ(locked[0].get<std::int64_t>(0), 2);
     EXPECT_EQ(remove(1), 0);
+    EXPECT_EQ(columns(), std::tuple(2, bytes("newer"), "Json"));
     EXPECT_EQ(remove(2), 1);
+    EXPECT_TRUE(story.rows(table.select, key.range_hash, key.digest).empty());
 }
 
 TEST_P(MatchingStatements, AQueueIsChangedUnderItsRangeAndKeepsItsId) {

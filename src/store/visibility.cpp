@@ -4,6 +4,7 @@
 
 #include "door.hpp"
 #include "filter.hpp"
+#include "filter_values.hpp"
 #include "search_attributes.hpp"
 #include "statements_visibility.hpp"
 #include "visibility_query.hpp"
@@ -141,6 +142,7 @@ bool put(sql::Database& db,
     require_record(db.dialect(), record);
     const CheckedAttributes attributes = check_attributes(record.search_attributes);
     const sql::Json stored{attributes.all.dump()};
+    require_size(db.dialect(), stored.text.size());
     sql::TxOptions options = options_of(operation, call);
     options.duplicate_is_conflict = true;  // Who is second to write it finds it next time.
     return db.transact(operation.name, options, [&](sql::Tx& tx) {
@@ -174,6 +176,19 @@ VisibilityPlace place_of(const sql::Row& row, const std::vector<filter::Order>& 
         place.keys.push_back(key_of(row, column++, by.field->type));
     }
     return place;
+}
+
+std::map<RunStatus, std::int64_t> count_parsed(sql::Database& db,
+                                               NamespaceId ns,
+                                               const filter::Filter& parsed,
+                                               const Call& call) {
+    VisibilityQuery query(ns, parsed, db.dialect());
+    std::map<RunStatus, std::int64_t> counts;
+    for (const sql::Row row :
+         run(db, operation::count_visibility, call, std::move(query).counts()).rows) {
+        counts.emplace(RunStatus{row.get<std::int32_t>(0)}, row.get<std::int64_t>(1));
+    }
+    return counts;
 }
 
 }  // namespace
@@ -212,7 +227,7 @@ VisibilityPage Visibility::list(NamespaceId ns,
                                 const Call& call) const {
     const std::int64_t one_more = require_page_size(page_size) + 1;  // Tells whether there is.
     const filter::Filter parsed = filter::parse(filter);
-    if (parsed.group_by_status) {
+    if (parsed.groups != filter::Groups::none) {
         throw InvalidArgument("runs are not listed by GROUP BY; count them, or leave it out");
     }
     VisibilityQuery query(ns, parsed, db_.dialect());
@@ -231,7 +246,7 @@ VisibilityPage Visibility::list(NamespaceId ns,
 
 std::int64_t Visibility::count(NamespaceId ns, std::string_view filter, const Call& call) const {
     std::int64_t total = 0;
-    for (const auto& [status, runs] : count_by_status(ns, filter, call)) {
+    for (const auto& [status, runs] : count_parsed(db_, ns, filter::parse(filter), call)) {
         total += runs;
     }
     return total;
@@ -241,11 +256,34 @@ std::map<RunStatus, std::int64_t> Visibility::count_by_status(NamespaceId ns,
                                                               std::string_view filter,
                                                               const Call& call) const {
     const filter::Filter parsed = filter::parse(filter);
+    if (parsed.groups == filter::Groups::by_division) {
+        throw InvalidArgument(
+            "runs are counted by their status here; count groups for another GROUP BY");
+    }
+    return count_parsed(db_, ns, parsed, call);
+}
+
+std::map<std::string, std::int64_t> Visibility::count_groups(NamespaceId ns,
+                                                             std::string_view filter,
+                                                             const Call& call) const {
+    const filter::Filter parsed = filter::parse(filter);
+    std::map<std::string, std::int64_t> counts;
+    if (parsed.groups == filter::Groups::none) {
+        throw InvalidArgument("there are no groups to count; end the filter with GROUP BY");
+    }
+    if (parsed.groups == filter::Groups::by_status) {
+        for (const auto& [status, runs] : count_parsed(db_, ns, parsed, call)) {
+            counts.emplace(filter::name_of(status), runs);
+        }
+        return counts;
+    }
+    const std::string attribute{filter::division};
     VisibilityQuery query(ns, parsed, db_.dialect());
-    std::map<RunStatus, std::int64_t> counts;
-    for (const sql::Row row :
-         run(db_, operation::count_visibility, call, std::move(query).counts()).rows) {
-        counts.emplace(RunStatus{row.get<std::int32_t>(0)}, row.get<std::int64_t>(1));
+    const sql::Rows rows =
+        run(db_, operation::count_visibility, call, std::move(query).counts_by(attribute)).rows;
+    for (const sql::Row row : rows) {
+        const auto key = row.get<std::optional<std::string>>(0);
+        counts[key ? key->substr(1) : std::string{}] += row.get<std::int64_t>(1);
     }
     return counts;
 }

@@ -93,9 +93,11 @@ Literal number_literal() {
                ? Literal{std::to_string(n), number(static_cast<std::int64_t>(n))}
                : Literal{fmt::format("{}.5", n), number(static_cast<std::int64_t>(n)) + 0.5};
 }
-Literal whole_literal() {
-    const std::size_t n = below(5);
-    return {std::to_string(n), number(static_cast<std::int64_t>(n))};
+// All that an id may be compared with: a part of one, a whole one, and no id at all.
+Literal id_literal() {
+    const std::string text =
+        sometimes() ? texts[below(texts.size())] : RunId::random().text().substr(0, below(37));
+    return {quoted_text(text), text};
 }
 Literal time_literal() {
     const std::size_t n = below(8);
@@ -166,11 +168,15 @@ std::vector<Subject> columns() {
              [](const Record& run) {
                  return std::vector<Datum>{number(static_cast<std::int32_t>(run.status))};
              },
-             status_literal,
+             status_literal},
+            {"RunId",
+             [](const Record& run) { return std::vector<Datum>{run.run.text()}; },
+             id_literal,
+             true,
              false},
             {"HistoryLength",
              [](const Record& run) { return maybe(run.history_length, number); },
-             whole_literal},
+             number_literal},
             {"ExecutionDuration",
              [](const Record& run) {
                  return maybe(run.execution_duration,
@@ -201,7 +207,7 @@ std::vector<Subject> attributes() {
 
 using Holds = std::function<bool(const Datum&)>;
 
-Search about(const Subject& subject, std::string text, Holds holds, bool negated) {
+Search about(const Subject& subject, std::string text, const Holds& holds, bool negated) {
     return {std::move(text), [=, values = subject.values](const Record& run) {
                 const auto all = values(run);
                 if (all.empty()) {
@@ -267,7 +273,7 @@ Search random_range(const Subject& subject) {
 }
 Search random_prefix(const Subject& subject) {
     const bool negated = sometimes();
-    const std::string prefix = texts[below(texts.size())];
+    const std::string& prefix = texts[below(texts.size())];
     return about(
         subject,
         fmt::format(
@@ -447,6 +453,7 @@ TEST_P(Filters, FindWhatTheySayInTheirOrderEachRunOnce) {
         }
         std::sort(expected.begin(), expected.end(), order.before);
         std::vector<RunId> ids;
+        ids.reserve(expected.size());
         for (const Record& run : expected) {
             ids.push_back(run.run);
         }
@@ -486,7 +493,7 @@ TEST_P(Filters, TextStaysText) {
         for (const std::string& filter : {"WorkflowId = " + text,
                                           "WorkflowId IN (" + text + ", 'x')",
                                           "WorkflowId STARTS_WITH " + text,
-                                          "WorkflowId BETWEEN " + text + " AND " + text}) {
+                                          fmt::format("WorkflowId BETWEEN {0} AND {0}", text)}) {
             if (run.workflow_id != "\\" || filter.find("STARTS") == std::string::npos) {
                 EXPECT_THAT(found(filter, 9), ElementsAre(run.run)) << filter;
             }

@@ -143,10 +143,35 @@ sql::BuiltQuery VisibilityQuery::counts() && {
             .args = std::move(args_)};
 }
 
+sql::BuiltQuery VisibilityQuery::counts_by(const std::string& attribute) && {
+    require_searched(attribute);
+    const std::string name = parameter(sql::Param(attribute));
+    const std::string with_it = fmt::format(
+        " LEFT JOIN visibility_attributes g ON g.namespace_id = v.namespace_id "
+        "AND g.run_id = v.run_id AND g.name = {} AND g.value >= {} AND g.value < {}",
+        name,
+        own("t"),
+        own("u"));  // The texts of it.
+    return {.name = "store.count_visibility_groups",
+            .text = fmt::format("SELECT g.value, count(*) {} GROUP BY g.value",
+                                from_and_where(with_it)),
+            .args = std::move(args_)};
+}
+
+void VisibilityQuery::require_searched(const std::string& attribute) const {
+    if (!searches_attributes(dialect_)) {
+        throw Unimplemented(
+            fmt::format("Aurora DSQL does not search by attributes, and {} is one; keep visibility "
+                        "in PostgreSQL or SQLite for that",
+                        attribute));
+    }
+}
+
 // SQLite joins CROSS in the order of the text.
-std::string VisibilityQuery::from_and_where() const {
-    return fmt::format("FROM {}executions_visibility v WHERE {}",
+std::string VisibilityQuery::from_and_where(std::string_view joined) const {
+    return fmt::format("FROM {}executions_visibility v{} WHERE {}",
                        first_ == nullptr ? "" : "visibility_attributes a CROSS JOIN ",
+                       joined,
                        where_);
 }
 
@@ -173,12 +198,7 @@ std::string VisibilityQuery::text_of(const Condition& condition) {
                            parameter(sql::Param(condition.attribute)),
                            parameter(condition.values.front()));
     }
-    if (!searches_attributes(dialect_)) {
-        throw Unimplemented(
-            fmt::format("Aurora DSQL does not search by attributes, and {} is one; keep visibility "
-                        "in PostgreSQL or SQLite for that",
-                        condition.attribute));
-    }
+    require_searched(condition.attribute);
     return attribute_test(condition);
 }
 
@@ -234,6 +254,9 @@ std::string VisibilityQuery::compared(const std::string& column,
                                       const Condition& condition,
                                       bool negated) {
     const auto& values = condition.values;
+    if (values.empty()) {  // Nothing is one of them, and all that there is is not.
+        return fmt::format("{} {} {}", column, negated ? "=" : "<>", column);
+    }
     if (condition.test == Test::between) {
         return fmt::format("({} {} {} {} {} {} {})",
                            column,

@@ -36,10 +36,14 @@ public:
                                        std::int64_t rows) &&;
     // Status and number of runs.
     [[nodiscard]] sql::BuiltQuery counts() &&;
+    // Keys of the texts of an attribute, NULL for runs without one, and number of runs.
+    // Requires: `attribute` outlives this object.
+    [[nodiscard]] sql::BuiltQuery counts_by(const std::string& attribute) &&;
 
 private:
     void begin(const filter::Node& where);
-    [[nodiscard]] std::string from_and_where() const;
+    void require_searched(const std::string& attribute) const;
+    [[nodiscard]] std::string from_and_where(std::string_view joined = "") const;
 
     [[nodiscard]] std::string text_of(const filter::Node& node);
     [[nodiscard]] std::string text_of(const filter::Condition& condition);

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "store_fixture.hpp"
+#include <fmt/core.h>
 
 namespace holdfast::store::stories {
 namespace {
@@ -214,7 +215,7 @@ TEST_P(VisibilitySearch, OpenAndClosedRunsAreFoundByAnyConditionNewestFirst) {
                                        {"CloseTime IS NOT NULL", closed}}) {
         expect_found(state, is_so);
         for (const auto& [condition, is_met] : conditions) {
-            expect_found(state.empty() ? condition : state + " AND " + condition,
+            expect_found(fmt::format("{}{}{}", state, state.empty() ? "" : " AND ", condition),
                          [&](const Run& run) { return is_so(run) && is_met(run); });
         }
     }
@@ -290,6 +291,61 @@ TEST_P(VisibilityAttributes, AttributesChangeAndAListHasEachOfItsElements) {
               (std::map<RunStatus, std::int64_t>{{RunStatus::completed, 1}}));
 }
 
+TEST_P(VisibilityAttributes, TimesAreTheSameMomentHoweverTheyAreWritten) {
+    HOLDFAST_CHECK("store 199");
+    VisibilityRecord early = run("early", 1);
+    early.search_attributes = {{"due", {R"("2026-01-02T04:00:00+02:00")"}}};  // At two.
+    insert(early);
+    VisibilityRecord late = run("late", 2);
+    late.search_attributes = {{"due", {R"(["2026-01-02T03:00:00Z"])"}}};
+    insert(late);
+    EXPECT_THAT(list("due = '2026-01-02T02:00:00Z'"), ElementsAre("early"));
+    EXPECT_THAT(list("due > '2026-01-02T02:30:00.5Z'"), ElementsAre("late"));
+    EXPECT_THAT(list("due <= '2026-01-02T12:00:00+09:00' ORDER BY StartTime"),
+                ElementsAre("early", "late"));
+    EXPECT_THAT(list("due != '2026-01-02T02:00:00Z'"), ElementsAre("late"));
+    EXPECT_THAT(list("due STARTS_WITH '2026-01-02T04'"), ElementsAre("early")) << "as a text";
+    EXPECT_EQ(visibility.find(ns, early.run), early) << "it is kept as it was written";
+}
+
+TEST_P(VisibilityAttributes, RunsAreCountedByTheDivisionOfTheirNamespace) {
+    HOLDFAST_CHECK("store 199");
+    insert(run("plain", 1));
+    for (const char* id : {"a", "b"}) {
+        VisibilityRecord scheduler = closed(id, 2, 3);
+        scheduler.search_attributes = {{"TemporalNamespaceDivision", {R"("TemporalScheduler")"}},
+                                       {"level", {"3"}}};
+        insert(scheduler);
+    }
+    using Counts = std::map<std::string, std::int64_t>;
+    EXPECT_EQ(visibility.count_groups(ns, "GROUP BY TemporalNamespaceDivision"),
+              (Counts{{"", 1}, {"TemporalScheduler", 2}}));
+    EXPECT_EQ(visibility.count_groups(ns, "level = 3 GROUP BY TemporalNamespaceDivision"),
+              (Counts{{"TemporalScheduler", 2}}));
+    EXPECT_EQ(visibility.count_groups(ns, "GROUP BY ExecutionStatus"),
+              (Counts{{"Running", 1}, {"Completed", 2}}));
+    EXPECT_EQ(visibility.count(ns, "GROUP BY TemporalNamespaceDivision"), 3);
+    EXPECT_EQ(test::code_of([&] { (void)visibility.count_groups(ns, "level = 3"); }),
+              Code::invalid_argument);
+    EXPECT_EQ(test::code_of([&] {
+                  (void)visibility.count_by_status(ns, "GROUP BY TemporalNamespaceDivision");
+              }),
+              Code::invalid_argument);
+}
+
+TEST_P(VisibilityAttributes, ANameOfEveryRunIsNoNameOfAnAttribute) {
+    VisibilityRecord named = run("named", 1);
+    for (const char* name : {"WorkflowId", "TemporalStartTime"}) {
+        named.search_attributes = {{name, {R"("x")"}}};
+        EXPECT_EQ(test::code_of([&] { visibility.insert(named); }), Code::invalid_argument) << name;
+    }
+    named.search_attributes = {{"workflowid", {R"("x")"}}, {"ScheduleId", {R"("y")"}}};
+    insert(named);
+    insert(run("temporal-sys-scheduler:y", 2));
+    EXPECT_THAT(list("`workflowid` = 'x' AND `ScheduleId` = 'y'"), ElementsAre("named"));
+    EXPECT_THAT(list("ScheduleId = 'y'"), ElementsAre("temporal-sys-scheduler:y"));
+}
+
 // Kept with the run, but not searched by: a typed answer, and nothing was tried.
 TEST(VisibilityOnDsql, SearchesByAttributesAreUnimplemented) {
     MigratedDatabase db{test::Backend::dsql};
@@ -313,8 +369,32 @@ TEST(VisibilityOnDsql, SearchesByAttributesAreUnimplemented) {
     }
     EXPECT_EQ(visibility.count(record.ns, "WorkflowId STARTS_WITH 'or' AND TaskQueue = ''"), 1)
         << "columns are searched";
+    EXPECT_THROW((void)visibility.count_groups(record.ns, "GROUP BY TemporalNamespaceDivision"),
+                 Unimplemented);
     visibility.remove(record.ns, record.run);
     EXPECT_EQ(visibility.count(record.ns, ""), 0);
+}
+
+// Said before anything was tried, and not by the database, which stores no more in a column.
+TEST(VisibilityOnDsql, MoreAttributesThanAColumnHoldsAreRefusedAtTheDoor) {
+    MigratedDatabase db{test::Backend::dsql};
+    Visibility visibility{db};
+    VisibilityRecord record{.ns = NamespaceId::random(),
+                            .run = RunId::random(),
+                            .version = 1,
+                            .workflow_id = "order",
+                            .workflow_type = "order",
+                            .start_time = at(1s),
+                            .execution_time = at(1s)};
+    const std::size_t quotes_and_name = std::string_view(R"({"note":""})").size();
+    record.search_attributes = {
+        {"note", {'"' + std::string((1U << 20U) - quotes_and_name + 1, 'x') + '"'}}};
+    const auto refused = error_of<TransactionSizeLimit>([&] { visibility.insert(record); });
+    EXPECT_EQ(refused.outcome(), Outcome::not_applied);
+    EXPECT_EQ(visibility.find(record.ns, record.run), std::nullopt);
+    record.search_attributes = {
+        {"note", {'"' + std::string((1U << 20U) - quotes_and_name, 'x') + '"'}}};
+    EXPECT_TRUE(visibility.insert(record));
 }
 
 TEST_P(VisibilityStory, WhatCannotBeMeantIsRefusedAtTheDoor) {

@@ -76,6 +76,20 @@ struct ListedQueue {
     friend bool operator==(const ListedQueue&, const ListedQueue&) = default;
 };
 
+// Stored bytes have an encoding that is none of those that are known. The message names them.
+class UnknownEncodingType : public DamagedData {
+public:
+    UnknownEncodingType(std::string message,
+                        std::string encoding,
+                        std::source_location where = std::source_location::current())
+        : DamagedData(std::move(message), where), encoding_(std::move(encoding)) {}
+
+    [[nodiscard]] const std::string& encoding() const noexcept { return encoding_; }
+
+private:
+    std::string encoding_;
+};
+
 class QueueAlreadyExists : public Error {
 public:
     explicit QueueAlreadyExists(const QueueName& queue,
@@ -94,6 +108,7 @@ public:
     void create(const QueueName& queue, const Call& call = {});
     std::int64_t enqueue(const QueueName& queue, const Blob& blob, const Call& call = {});
     // After `after`, which is the last id of the page before; from the first that was not deleted.
+    // Throws UnknownEncodingType if one of them is neither Proto3 nor Json.
     [[nodiscard]] std::vector<Message> read(const QueueName& queue,
                                             std::int64_t page_size,
                                             std::optional<std::int64_t> after = {},

@@ -120,6 +120,12 @@ public:
     [[nodiscard]] std::map<RunStatus, std::int64_t> count_by_status(NamespaceId ns,
                                                                     std::string_view filter,
                                                                     const Call& call = {}) const;
+    // By what the filter's GROUP BY names: ExecutionStatus, each by its name, or
+    // TemporalNamespaceDivision, "" for runs without one.
+    // Requires: the filter has a GROUP BY. Else invalid_argument.
+    [[nodiscard]] std::map<std::string, std::int64_t> count_groups(NamespaceId ns,
+                                                                   std::string_view filter,
+                                                                   const Call& call = {}) const;
 
 private:
     sql::Database& db_;
