@@ -220,6 +220,7 @@ void ActivityPool::work(const std::shared_ptr<Shared>& shared) {
             }
             job = std::move(shared->queue.front());
             shared->queue.pop_front();
+            shared->last_taken = steady_clock::now();
             job->running = true;
             job->thread = std::this_thread::get_id();
             ++shared->running;
@@ -359,6 +360,7 @@ void ActivityPool::finish(Shared& shared,
     bool free = false;
     {
         const std::lock_guard lock(shared.mutex);
+        const bool stalled = shared.stalled();
         --shared.running;
         job->running = false;
         job->ended = true;
@@ -369,7 +371,7 @@ void ActivityPool::finish(Shared& shared,
         if (job->given_up) {
             return;
         }
-        free = shared.wants_thread && shared.free_threads() > 0;
+        free = (shared.wants_thread || stalled) && shared.free_threads() > 0;
         shared.wants_thread = shared.wants_thread && !free;
     }
     if (committed || free) {
@@ -385,6 +387,7 @@ void ActivityPool::finish(Shared& shared,
 // --- keeping
 // ----------------------------------------------------------------------------------------
 
+// Also gives others what waits here behind something long.
 void ActivityPool::tick(Steady now) {
     Shared& shared = *shared_;
     std::vector<std::pair<ActivityKey, Uuid>> due;
@@ -417,7 +420,19 @@ void ActivityPool::tick(Steady now) {
             }
         }
     }
+    std::vector<std::shared_ptr<Job>> waiting;
+    {
+        const std::lock_guard lock(shared.mutex);
+        waiting = shared.take_what_waits();
+    }
+    for (const std::shared_ptr<Job>& job : waiting) {
+        give_back(shared.provider, shared.logger, job->claim, milliseconds{0}, true);
+    }
+    const int free_before = free_threads();
     give_up_on_stuck(now);
+    if (free_threads() > free_before) {
+        shared.hooks.room();
+    }
 }
 
 // A plain function cannot be killed. Its result is fenced off, and another thread takes its place.
@@ -483,6 +498,8 @@ DrainReport ActivityPool::stop(milliseconds grace) {
         // Before they are given back: a look that is under way may bring them here once more.
         for (const std::shared_ptr<Job>& job : left) {
             shared.let_go(job);
+            const bool first = shared.left_behind.insert(job->claim.task.key).second;
+            report.activities_abandoned += first ? 1 : 0;
         }
         shared.stopping = true;
         shared.work.notify_all();
@@ -491,7 +508,6 @@ DrainReport ActivityPool::stop(milliseconds grace) {
     }
     report.activities_stuck = static_cast<int>(stuck.size());
     for (const std::shared_ptr<Job>& job : left) {
-        ++report.activities_abandoned;
         give_back(shared.provider, shared.logger, job->claim, milliseconds{0}, true);
     }
     for (std::thread& thread : threads) {

@@ -13,6 +13,7 @@
 #include <stop_token>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "activity_pool.hpp"
 
@@ -59,6 +60,7 @@ struct ActivityPool::Shared {
     std::condition_variable quiet;
     std::deque<std::shared_ptr<Job>> queue;
     std::map<ActivityKey, std::shared_ptr<Job>> held;
+    std::set<ActivityKey> left_behind;  // Given back by stop(): a late look may bring it once more.
     int reserved = 0;
     int promised = 0;  // Of those, how many must begin at once.
     int running = 0;
@@ -67,12 +69,22 @@ struct ActivityPool::Shared {
     bool stopping = false;
     bool wants_thread = false;  // The store has one that must begin at once and could not here.
     double mean_us = 1'000.0;   // Of the last activities.
+    Steady last_taken = std::chrono::steady_clock::now();  // From the queue, by a thread.
 
     // A process keeps about this much work in hand, so that short activities need no asking and
     // long ones are left to others.
     static constexpr std::chrono::microseconds work_in_hand{50'000};
     static constexpr double in_hand_per_thread_max = 16.0;
+    // All threads are busy with something long: what waits here could be begun elsewhere.
+    static constexpr std::chrono::milliseconds stalled_after{1'000};
+    [[nodiscard]] bool stalled() const {
+        return !options.manual && idle_threads() <= 0 &&
+               std::chrono::steady_clock::now() - last_taken >= stalled_after;
+    }
     [[nodiscard]] int allowed() const {
+        if (stalled()) {
+            return std::max(options.activity_threads, 1);
+        }
         const double per_thread = std::clamp(
             static_cast<double>(work_in_hand.count()) / mean_us, 1.0, in_hand_per_thread_max);
         return static_cast<int>(per_thread * std::max(options.activity_threads, 1));
@@ -106,6 +118,24 @@ struct ActivityPool::Shared {
             --promised;
             work.notify_all();
         }
+    }
+    // What nobody here will begin soon, if that is so. Sessions stay where they are.
+    [[nodiscard]] std::vector<std::shared_ptr<Job>> take_what_waits() {
+        std::vector<std::shared_ptr<Job>> taken_out;
+        if (!stalled()) {
+            return taken_out;
+        }
+        std::erase_if(queue, [&](const std::shared_ptr<Job>& job) {
+            if (job->claim.task.session || job->claim.task.must_begin) {
+                return false;
+            }
+            taken_out.push_back(job);
+            return true;
+        });
+        for (const std::shared_ptr<Job>& job : taken_out) {
+            let_go(job);
+        }
+        return taken_out;
     }
     // Unless another claim has taken its place.
     void let_go(const std::shared_ptr<Job>& job) {

@@ -31,15 +31,6 @@ struct std::
     using promise_type = holdfast::flow::detail::WorkflowPromise<T, std::decay_t<A>...>;
 };
 
-namespace holdfast::flow {
-
-// For the reports of failed tests.
-inline std::ostream& operator<<(std::ostream& out, Status status) {
-    return out << to_string(status);
-}
-
-}  // namespace holdfast::flow
-
 namespace holdfast::flow::tests {
 
 using testing::ElementsAre;

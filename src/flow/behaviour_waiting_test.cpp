@@ -53,6 +53,47 @@ TEST_F(WaitingBehaviour, WhatWasBegunInTimeMayTakeLonger) {
     EXPECT_EQ(result("w"), "done");
 }
 
+// Whoever has taken it may have died before it began it. Then nobody has, and if its lease is
+// longer than the limit, that shows only later.
+TEST_F(WaitingBehaviour, WhatADeadWorkerHasTakenWasNotBegun) {
+    for (const auto lease : {30s, 120s}) {
+        const std::string id = "w" + std::to_string(lease.count());
+        start("limited", id);
+        everybody_works();
+        ASSERT_EQ(store.provider()
+                      .claim_activities({.lease = lease, .tags = TagFilter::only({"gpu"})})
+                      .size(),
+                  1U);
+        pass(59s);
+        EXPECT_EQ(status(id), Status::running);
+        pass(1s);
+        EXPECT_EQ(status(id), lease < 60s ? Status::completed : Status::running);
+        for (int i = 0; i < 3; ++i) {
+            pass(30s);
+        }
+        EXPECT_EQ(result(id), "timeout NotStarted");
+        EXPECT_EQ(client.stats().activities + client.stats().messages, 0);
+    }
+}
+
+// Its own process takes it with the turn that asks for it, and may die before it begins it.
+TEST_F(WaitingBehaviour, WhatIsTakenAtOnceHasADeadlineToo) {
+    code("here", [](Context& ctx, std::string, std::string) -> Task<std::string> {
+        std::string text = co_await ctx.activity<&work>("look", "").start_within(1min);
+        co_return text;
+    });
+    std::int64_t deadlines = 0;
+    activity("look", [&](ActivityContext&, const std::string&) {
+        deadlines = client.stats().messages;
+        return std::string("begun");
+    });
+    start("here", "h");
+    everybody_works();
+    EXPECT_EQ(result("h"), "begun");
+    EXPECT_EQ(deadlines, 1);
+    EXPECT_EQ(client.stats().messages, 0) << "it was taken back with the answer";
+}
+
 TEST_F(WaitingBehaviour, ALimitThatWasKeptCostsNoTurn) {
     start("limited", "w");
     everybody_works();

@@ -95,6 +95,29 @@ TEST_P(FirstTurns, CodeThatBlocksDoesNotBlockTheStart) {
     EXPECT_EQ(seen.of("greet late"), 1);
 }
 
+// The only thread is busy, so the client starts it by itself, and the runtime finds it as anybody
+// would: it must not forget that it has claimed it because a first turn is in the line.
+TEST_P(FirstTurns, AnInstanceThatIsClaimedBehindItsOwnFirstTurnGoesOnAtOnce) {
+    ASSERT_TRUE(runtime.drain(10s).clean());
+    RuntimeOptions options;
+    options.workflow_threads = 1;
+    options.workflow_lease = 1h;  // What is forgotten is not seen again.
+    Runtime busy(store, with_blocked(), options);
+    client.start<&hello>("first", "Ann");  // From now on it has heard the clock.
+    ASSERT_EQ(*client.result<&hello>("first", 30s), "hello Ann");
+    std::latch open{1};
+    gate = &open;
+    client.start<&blocked>("blocked");
+    client.start<&hello>("second", "Bob");
+    while (place.db.number("SELECT count(*) FROM flow_instances WHERE instance_id = 'second' "
+                           "AND locked_until_us > 0") == 0) {
+        std::this_thread::yield();
+    }
+    open.count_down();
+    EXPECT_EQ(*client.result<&hello>("second", 30s), "hello Bob");
+    EXPECT_EQ(*client.result<&blocked>("blocked", 30s), "hello late");
+}
+
 TEST_P(FirstTurns, AnIdThatCannotBeStoredIsRefusedAndHarmsNobody) {
     const std::string endless(300, 'x');
     EXPECT_EQ(holdfast::test::code_of([&] { client.start<&hello>(endless, "Ann"); }),

@@ -39,9 +39,6 @@ inline std::ostream& operator<<(std::ostream& out, Committed answer) {
     }
     return out << "too large";
 }
-inline std::ostream& operator<<(std::ostream& out, Status status) {
-    return out << to_string(status);
-}
 
 }  // namespace holdfast::flow
 

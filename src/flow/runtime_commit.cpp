@@ -201,7 +201,10 @@ void Runtime::State::call_off(const PreparedTurn& turn) {
 
 void Runtime::State::forget_first_turn(PreparedTurn& turn) {
     call_off(turn);
-    (void)instances_.forget(*turn.instance);
+    TurnInput left = instances_.forget(*turn.instance);
+    if (left.claim) {
+        instances_.add_claim(std::move(*left.claim));
+    }
     look_for_mail();  // It may have been started otherwise meanwhile.
 }
 

@@ -1,5 +1,6 @@
 // Whole workflows with real threads: what only shows when things happen at once.
 #include <atomic>
+#include <barrier>
 #include <latch>
 #include <thread>
 
@@ -23,6 +24,7 @@ std::int64_t charge_and_refuse(sql::Tx& tx, std::string order) {
 Workflow<std::int64_t> pay(Context& ctx, std::int64_t times);
 Workflow<std::int64_t> pay_in_vain(Context& ctx);
 Workflow<std::string> hurried(Context& ctx, std::int64_t limit_ms);
+Workflow<std::string> holder(Context& ctx);
 
 }  // namespace
 }  // namespace holdfast::flow::tests
@@ -32,6 +34,7 @@ HOLDFAST_NAME(holdfast::flow::tests::charge_and_refuse, "test.charge_and_refuse"
 HOLDFAST_NAME(holdfast::flow::tests::pay, "test.pay");
 HOLDFAST_NAME(holdfast::flow::tests::pay_in_vain, "test.pay_in_vain");
 HOLDFAST_NAME(holdfast::flow::tests::hurried, "test.hurried");
+HOLDFAST_NAME(holdfast::flow::tests::holder, "test.holder");
 
 namespace holdfast::flow::tests {
 namespace {
@@ -50,6 +53,11 @@ Workflow<std::int64_t> pay_in_vain(Context& ctx) {
     co_return paid;
 }
 
+Workflow<std::string> holder(Context& ctx) {
+    std::string text = co_await ctx.activity<&hold>("it");
+    co_return text;
+}
+
 Workflow<std::string> hurried(Context& ctx, std::int64_t limit_ms) {
     const milliseconds limit{limit_ms};
     auto done = co_await ctx.activity<&add>(1, 1).start_within(limit).outcome();
@@ -66,7 +74,8 @@ Registry paying_registry() {
         .activity<&charge_and_refuse>()
         .workflow<&pay>()
         .workflow<&pay_in_vain>()
-        .workflow<&hurried>();
+        .workflow<&hurried>()
+        .workflow<&holder>();
     return registry;
 }
 
@@ -106,6 +115,36 @@ TEST_P(RuntimeThreads, ManyWorkflowsShareTheirCommits) {
     const RuntimeStats stats = runtime.stats();
     EXPECT_LT(stats.commits, workflows * 3) << "turns of many workflows share a commit";
     EXPECT_TRUE(runtime.drain(10s).clean());
+}
+
+// One workflow alone takes a commit for its start and one for its end: 128. Nobody waits here for a
+// flush longer than a test's disk takes, so the crowd is made by hand.
+TEST_P(RuntimeThreads, SixtyFourAtOnceTakeFewerFlushesThanTheyAre) {
+    if (GetParam() != test::Backend::sqlite) {
+        return;  // A server shares flushes by itself, and several of our commits are under way.
+    }
+    constexpr int workflows = 64;
+    std::barrier everybody{workflows};
+    seen.meanwhile = [&](ActivityContext&) { everybody.arrive_and_wait(); };
+    RuntimeOptions crowd = options();
+    crowd.shadow_replay_every = 0;
+    crowd.activity_threads = workflows;
+    Runtime runtime(store, paying_registry(), crowd);
+    client.start<&sleeper>("warm", 0);
+    ASSERT_EQ(*client.result<&sleeper>("warm", 30s), "awake");
+    const std::int64_t before = place.db->driver_stats().commits;
+    {
+        std::vector<std::jthread> clients;
+        for (int i = 0; i < workflows; ++i) {
+            clients.emplace_back([&, id = "w-" + std::to_string(i)] {
+                everybody.arrive_and_wait();
+                client.start<&holder>(id);
+                EXPECT_TRUE(client.result<&holder>(id, 60s)) << id;
+            });
+        }
+    }
+    EXPECT_LT(place.db->driver_stats().commits - before, workflows);
+    seen.meanwhile = nullptr;
 }
 
 TEST_P(RuntimeThreads, SeveralRuntimesShareAStore) {

@@ -223,11 +223,13 @@ private:
         }
     }
 
-    // Its mailbox promised mail that is not there.
+    // Its mailbox promised mail that is not there. If it is not ours either, a rival was faster.
     void give_back(const ClaimedInstance& instance) {
-        tx_.fenced(instance_guard(instance.instance, instance.token),
-                   statements::release_instance,
-                   Uuid::v4());
+        if (!tx_.try_fenced(instance_guard(instance.instance, instance.token),
+                            statements::release_instance,
+                            Uuid::v4())) {
+            return;
+        }
         tx_.exec(statements::announce_mail, instance.instance, 0, -1);
         tx_.exec(statements::settle_mailbox, instance.instance);
     }

@@ -354,11 +354,11 @@ inline constexpr Statement end_activity{
     "flow.end_activity",
     "DELETE FROM flow_activities WHERE instance_id = $1 AND execution = $2 AND event = $3 "
     "AND lock_token = $4 AND available_at_us > {now_us} RETURNING session"};
-// One that nobody has: not begun, or given back.
+// One that nobody has: not begun, given back, or its owner's lease has run out.
 inline constexpr Statement end_free_activity{
     "flow.end_free_activity",
     "DELETE FROM flow_activities WHERE instance_id = $1 AND execution = $2 AND event = $3 "
-    "AND lock_token = $4 RETURNING session"};
+    "AND (lock_token = $4 OR available_at_us <= {now_us}) RETURNING session"};
 inline constexpr Statement look_at_activity{
     "flow.look_at_activity",
     "SELECT lock_token FROM flow_activities "

@@ -217,10 +217,10 @@ void TurnRunner::add_activities(PreparedTurn& prepared, const TurnSight& sight, 
                 ClaimedActivity{.task = task, .token = task.claim, .attempt = 1, .now = sight.now});
         } else {
             prepared.activities_waiting = true;
-            if (scheduled.start_within_ms) {
-                commit.messages.push_back(
-                    start_deadline(task.key, *scheduled.start_within_ms, sight.now));
-            }
+        }
+        if (scheduled.start_within_ms) {  // Also of our own: we may die before we begin it.
+            commit.messages.push_back(
+                start_deadline(task.key, *scheduled.start_within_ms, sight.now));
         }
         commit.activities.push_back(std::move(task));
     }

@@ -18,9 +18,32 @@ namespace {
 // much.
 constexpr EventId shadow_events_max = 1'000;
 constexpr milliseconds unreadable_pause{1'000};
+constexpr std::size_t called_back_max = 500;
 
 Logger& logger_of(const RuntimeOptions& options) {
     return options.logger != nullptr ? *options.logger : null_logger();
+}
+
+// An end that the code has no part in. It calls back what is under way, as any end does.
+void end_by_force(Turn& turn,
+                  const TurnSight& sight,
+                  std::span<const LeftOpen> open,
+                  FailureInfo why) {
+    turn.ending = Ending::failed;
+    const EventBody end = WorkflowFailed{std::move(why)};
+    EventId id = turn.events.empty() ? sight.last_event : turn.events.back().id;
+    const auto add = [&](EventBody body, EventId source) {
+        turn.events.push_back(Event{.id = ++id,
+                                    .source = source,
+                                    .time_ms = sight.now.time_since_epoch().count(),
+                                    .body = std::move(body)});
+    };
+    // More would not fit into the one transaction that has to end it.
+    for (const LeftOpen& operation : open.first(std::min(open.size(), called_back_max))) {
+        add(OperationCancelled{operation.operation, std::string(kind_name(end))}, operation.event);
+        abandon(turn, operation);
+    }
+    add(end, 0);
 }
 
 const StartMessage* start_among(const std::vector<InboxMessage>& messages) {
@@ -54,6 +77,9 @@ TurnRunner::TurnRunner(Provider& provider,
 std::optional<PreparedTurn> TurnRunner::run(Instance& instance,
                                             TurnInput input,
                                             std::vector<ActivityEnd>& unwanted) {
+    if (input.claim) {  // It exists: who wants to start it has to be told so.
+        input.first.settle(detail::FirstTurn::Answer::declined);
+    }
     TurnSight sight;
     if (!look(instance, input, sight)) {
         lose(instance, std::move(input), unwanted);
@@ -67,7 +93,7 @@ std::optional<PreparedTurn> TurnRunner::run(Instance& instance,
         lose(instance, std::move(input), unwanted);
         return std::nullopt;
     }
-    fail_what_nobody_began(instance, sight);
+    auto deadlines = fail_what_nobody_began(instance, sight);
     std::vector<Message> messages;
     for (const InboxMessage& mail : sight.mail) {
         meters_.taking(mail.message, sight.now);
@@ -95,6 +121,11 @@ std::optional<PreparedTurn> TurnRunner::run(Instance& instance,
         return std::nullopt;
     }
     PreparedTurn prepared = prepare(instance, sight, std::move(turn), std::move(finished));
+    for (auto& [event, deadline] : deadlines) {
+        if (prepared.commit.status == Status::running && instance.execution->waits_for(event)) {
+            prepared.commit.messages.push_back(std::move(deadline));
+        }
+    }
     prepared.first = std::move(input.first);
     prepared.sight = std::move(sight);
     return prepared;
@@ -231,9 +262,12 @@ bool TurnRunner::begin(Instance& instance, const TurnSight& sight) {
 
 // The failure is in the mail before this turn takes the deadline: if this process dies in between,
 // both are there, and a second failure finds no activity. A worker that begins it now is either
-// before this, and there is no failure, or finds nothing to begin.
-void TurnRunner::fail_what_nobody_began(const Instance& instance, const TurnSight& sight) {
+// before this, and there is no failure, or finds nothing to begin. Whoever has one now may be dead
+// and not have begun it: it is looked at again when that would show. Returns those deadlines.
+std::vector<std::pair<EventId, OutgoingMessage>> TurnRunner::fail_what_nobody_began(
+    const Instance& instance, const TurnSight& sight) {
     std::vector<ActivityEnd> ends;
+    std::vector<std::pair<EventId, OutgoingMessage>> again;
     for (const InboxMessage& mail : sight.mail) {
         const auto* const deadline = std::get_if<StartDeadline>(&mail.message.body);
         if (deadline == nullptr || mail.message.execution != sight.execution) {
@@ -246,14 +280,23 @@ void TurnRunner::fail_what_nobody_began(const Instance& instance, const TurnSigh
         ends.push_back({.key = {instance.id, sight.execution, deadline->event},
                         .token = Uuid{},  // Nobody's.
                         .answer = ActivityAnswer{deadline->event, std::move(failure)}});
+        OutgoingMessage later_on = start_deadline(ends.back().key, deadline->limit_ms, sight.now);
+        later_on.visible_at_ms = later(sight.now, activities_.lease()).time_since_epoch().count();
+        again.emplace_back(deadline->event, std::move(later_on));
     }
     if (ends.empty()) {
-        return;
+        return {};
     }
     const std::vector<bool> failed = provider_.end_activities(ends);
     if (std::ranges::find(failed, true) != failed.end() && !instances_.add_mail(instance.id)) {
         look_for_mail_();
     }
+    for (std::size_t i = failed.size(); i-- > 0;) {
+        if (failed[i]) {
+            again.erase(again.begin() + static_cast<std::ptrdiff_t>(i));
+        }
+    }
+    return again;
 }
 
 void TurnRunner::give_back(Instance& instance, TurnInput& input, milliseconds delay) {
@@ -285,6 +328,28 @@ milliseconds TurnRunner::unregistered_pause(int attempt) const {
     return std::min(options_.unregistered_first * (1 << doublings), options_.unregistered_max);
 }
 
+// What is under way for it, whatever its code would say. A history that cannot be read tells
+// nothing, but the children know whose they are.
+std::vector<LeftOpen> TurnRunner::open_in_store(const Instance& instance, const TurnSight& sight) {
+    if (sight.last_event == 0) {
+        return {};
+    }
+    const LoadedHistory loaded = provider_.load_history(instance.id, sight.execution);
+    if (loaded.error.empty()) {
+        return left_open(loaded.events);
+    }
+    std::vector<LeftOpen> open;
+    for (std::string& child : provider_.children(instance.id)) {
+        const std::optional<InstanceInfo> info = provider_.info(child);
+        if (info && info->parent && !is_final(info->status)) {
+            open.push_back({.event = info->parent->event,
+                            .operation = Dropped::child,
+                            .child = std::move(child)});
+        }
+    }
+    return open;
+}
+
 // One turn; now and then beside a replay from scratch, because a coroutine that is kept would hide
 // that its code is not deterministic until the next crash.
 Turn TurnRunner::checked(Instance& instance,
@@ -307,6 +372,7 @@ Turn TurnRunner::checked(Instance& instance,
         loaded.events.back().id != sight.last_event) {
         return turn;  // Somebody else is at it; the commit will tell.
     }
+    const std::vector<LeftOpen> open = left_open(loaded.events);
     Execution cold(instance.id, sight.execution, *program, options_.limits);
     cold.load(std::move(loaded.events), std::move(loaded.kv));
     const Turn again = cold.turn(sight.now, messages);
@@ -316,39 +382,32 @@ Turn TurnRunner::checked(Instance& instance,
     logger_of(options_).error("a workflow's code is not deterministic",
                               {{"instance", instance.id}, {"workflow", sight.name}});
     Turn failed;
-    failed.ending = Ending::failed;
     failed.taken = std::move(turn.taken);
-    failed.events.push_back(
-        Event{.id = sight.last_event + 1,
-              .source = 0,
-              .time_ms = sight.now.time_since_epoch().count(),
-              .body = WorkflowFailed{
-                  FailureInfo{.kind = FailureKind::nondeterminism,
-                              .type = "Nondeterminism",
-                              .message = "run again over its history, the code did something else",
-                              .retryable = false}}});
+    end_by_force(failed,
+                 sight,
+                 open,
+                 FailureInfo{.kind = FailureKind::nondeterminism,
+                             .type = "Nondeterminism",
+                             .message = "run again over its history, the code did something else",
+                             .retryable = false});
     return failed;
 }
 
 PreparedTurn TurnRunner::fail(Instance& instance, const TurnSight& sight, FailureInfo why) {
     Turn turn;
-    turn.ending = Ending::failed;
-    const std::int64_t now_ms = sight.now.time_since_epoch().count();
-    EventId id = sight.last_event;
-    if (id == 0) {
+    if (sight.last_event == 0) {
         const StartMessage* const start = start_among(sight.mail);
         turn.events.push_back(
-            Event{.id = ++id,
+            Event{.id = 1,
                   .source = 0,
-                  .time_ms = now_ms,
+                  .time_ms = sight.now.time_since_epoch().count(),
                   .body = WorkflowStarted{.name = sight.name,
                                           .version = sight.version,
                                           .input = start != nullptr ? start->input : Payload{},
                                           .parent = start != nullptr ? start->parent : std::nullopt,
                                           .status = std::nullopt}});
     }
-    turn.events.push_back(
-        Event{.id = ++id, .source = 0, .time_ms = now_ms, .body = WorkflowFailed{std::move(why)}});
+    end_by_force(turn, sight, open_in_store(instance, sight), std::move(why));
     for (std::size_t i = 0; i < sight.mail.size(); ++i) {
         turn.taken.push_back(i);
     }

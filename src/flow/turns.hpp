@@ -13,6 +13,7 @@
 #include <holdfast/flow/provider.hpp>
 #include <holdfast/flow/registry.hpp>
 #include <holdfast/flow/runtime.hpp>
+#include <holdfast/flow_engine/left_open.hpp>
 
 namespace holdfast::flow {
 
@@ -79,7 +80,10 @@ private:
     bool look(Instance& instance, TurnInput& input, TurnSight& sight);
     bool load(Instance& instance, const TurnSight& sight, TurnInput& input);
     bool begin(Instance& instance, const TurnSight& sight);
-    void fail_what_nobody_began(const Instance& instance, const TurnSight& sight);
+    std::vector<std::pair<EventId, OutgoingMessage>> fail_what_nobody_began(
+        const Instance& instance, const TurnSight& sight);
+    [[nodiscard]] std::vector<LeftOpen> open_in_store(const Instance& instance,
+                                                      const TurnSight& sight);
     void give_back(Instance& instance, TurnInput& input, milliseconds delay);
     void lose(Instance& instance, TurnInput&& input, std::vector<ActivityEnd>& unwanted);
     PreparedTurn fail(Instance& instance, const TurnSight& sight, FailureInfo why);

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <holdfast/flow_engine/execution.hpp>
+#include <holdfast/flow_engine/left_open.hpp>
 #include <holdfast/flow_engine/limits.hpp>
 
 namespace holdfast::flow {
@@ -127,6 +128,7 @@ private:
     std::unordered_set<EventId> given_up_;       // The history says so.
     std::vector<SlotPtr> dropped_;               // Given up; the history does not say so yet.
     std::vector<SlotPtr> fresh_;                 // Scheduled in this turn.
+    std::vector<LeftOpen> left_;  // Open by a history that the code did not follow to its end.
     std::map<std::string, ChannelState, std::less<>> channels_;
     std::map<std::string, std::deque<SlotPtr>, std::less<>> signals_;
     std::map<std::string, std::variant<Payload, FailureInfo>, std::less<>> updates_done_;

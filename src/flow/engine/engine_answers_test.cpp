@@ -4,31 +4,15 @@
 namespace holdfast::flow::script {
 namespace {
 
-Workflow<std::string> says_hello(Context& ctx) {
-    std::string text = co_await ctx.activity<&greet>("Ann");
-    co_return text;
-}
-Workflow<std::string> naps(Context& ctx) {
+Workflow<std::string> rests(Context& ctx) {
     co_await ctx.sleep(5s);
     co_return "rested";
-}
-Workflow<std::string> awaits_go(Context& ctx) {
-    std::string text = co_await ctx.await_signal(go);
-    co_return text;
-}
-Workflow<std::string> reads_inbox(Context& ctx) {
-    std::string text = co_await ctx.receive(inbox);
-    co_return text;
-}
-Workflow<int> waits_for_child(Context& ctx) {
-    int result = co_await ctx.child<&sub>(3);
-    co_return result;
 }
 
 TEST(EngineAnswers, AnAnswerIsWrittenDownAndGivenToTheCode) {
     HOLDFAST_CHECK("runtime activity_completed_message");
     HOLDFAST_CHECK("runtime activity_completed_in_history");
-    Script s(program<&says_hello>());
+    Script s(program<&greets>());
     s.turn();
     s.turn(done(2, R"("hi")"));
     EXPECT_THAT(s.events(), ElementsAre("3 activity_completed<-2", R"(4 workflow_completed "hi")"));
@@ -38,7 +22,7 @@ TEST(EngineAnswers, ATimerThatFiredWakesTheCode) {
     HOLDFAST_CHECK("runtime timer_fired_message");
     HOLDFAST_CHECK("runtime single_timer_fires");
     HOLDFAST_CHECK("runtime timer_fired_in_history");
-    Script s(program<&naps>());
+    Script s(program<&rests>());
     s.turn();
     s.turn(fired(2, 7000));
     EXPECT_THAT(s.events(), ElementsAre("3 timer_fired<-2", R"(4 workflow_completed "rested")"));
@@ -73,7 +57,7 @@ TEST(EngineAnswers, AChildsResultReachesItsParent) {
 TEST(EngineAnswers, AnAnsweredHistoryIsTakenToItsEnd) {
     const std::vector<Event> history{
         started(), event(2, asks_greet()), event(3, ActivityCompleted{Payload{R"("hi")"}}, 2)};
-    const Turn turn = over(program<&says_hello>(), history);
+    const Turn turn = over(program<&greets>(), history);
     EXPECT_THAT(brief(turn.events), ElementsAre(R"(4 workflow_completed "hi")"));
 }
 
@@ -115,7 +99,7 @@ TEST(EngineAnswers, AnswersOfAnotherExecutionArePassedOver) {
     HOLDFAST_CHECK("runtime future_execution_completions_are_ignored");
     HOLDFAST_CHECK("runtime completion_wrong_execution");
     HOLDFAST_CHECK("runtime completion_for_different_execution");
-    Script s(program<&says_hello>());
+    Script s(program<&greets>());
     s.turn();
     s.turn(done(2, R"("old")", 0 + 2), done(99, R"("older")", 7));
     EXPECT_THAT(s.events(), IsEmpty());
@@ -358,7 +342,7 @@ TEST(EngineAnswers, FailuresOfActivitiesAndChildrenAreThrownAtTheAwait) {
 }
 
 TEST(EngineAnswers, AFailureThatNobodyCatchesIsTheWorkflowsOwn) {
-    Script s(program<&says_hello>());
+    Script s(program<&greets>());
     s.turn();
     s.turn(failed(2, FailureInfo{.type = "NoSuchName", .message = "who is Ann?"}));
     EXPECT_EQ(s.ending(), Ending::failed);

@@ -5,11 +5,6 @@
 namespace holdfast::flow::script {
 namespace {
 
-Workflow<std::string> greets(Context& ctx) {
-    std::string text = co_await ctx.activity<&greet>("Ann");
-    co_return text;
-}
-
 TEST(EngineCancellation, TheCodeSeesCancelledAtTheAwaitItIsIn) {
     HOLDFAST_CHECK("runtime cancel_via_message");
     HOLDFAST_CHECK("runtime cancel_with_pending_activity");

@@ -4,11 +4,6 @@
 namespace holdfast::flow::script {
 namespace {
 
-Workflow<std::string> greets(Context& ctx) {
-    std::string text = co_await ctx.activity<&greet>("Ann");
-    co_return text;
-}
-
 TEST(EngineCorruption, AnEmptyHistoryIsNoHistory) {
     HOLDFAST_CHECK("runtime empty_history");
     EXPECT_DEATH(

@@ -4,22 +4,6 @@
 namespace holdfast::flow::script {
 namespace {
 
-Workflow<std::string> greets(Context& ctx) {
-    std::string text = co_await ctx.activity<&greet>("Ann");
-    co_return text;
-}
-Workflow<Unit> naps(Context& ctx) {
-    co_await ctx.sleep(5s);
-    co_return Unit{};
-}
-Workflow<std::string> awaits_go(Context& ctx) {
-    std::string text = co_await ctx.await_signal(go);
-    co_return text;
-}
-Workflow<int> waits_for_child(Context& ctx) {
-    int n = co_await ctx.child<&sub>(3);
-    co_return n;
-}
 Workflow<std::string> detaches(Context& ctx) {
     ctx.detach<&sub>("audit-1", 7);
     std::string text = co_await ctx.activity<&greet>("Ann");
@@ -68,7 +52,7 @@ TEST(EngineNondeterminism, ARequestThatIsNotTheHistorysIsFound) {
     HOLDFAST_CHECK("runtime orchestration_chained_no_matching_action");
     const EventBody renamed =
         ActivityScheduled{"salute", Payload{R"(["Ann"])"}, std::nullopt, std::nullopt};
-    expect_differs(program<&naps>(), {started(), event(2, asks_greet())}, "event 2");
+    expect_differs(program<&sleeps>(), {started(), event(2, asks_greet())}, "event 2");
     expect_differs(program<&greets>(), {started(), event(2, TimerCreated{1})}, "timer_created");
     expect_differs(program<&greets>(), {started(), event(2, renamed)}, "'salute'");
     expect_differs(program<&greets>(), {started(), event(2, asks_greet(R"(["Bob"])"))}, "Bob");
@@ -77,6 +61,29 @@ TEST(EngineNondeterminism, ARequestThatIsNotTheHistorysIsFound) {
     const EventBody chained = WorkflowDetached{"other", "audit-1", Payload{"[7]"}, ""};
     expect_differs(program<&detaches>(), {started(), event(2, chained)}, "'other'");
     expect_differs(program<&greets>(), {started(), event(2, chained)}, "workflow_detached");
+}
+
+// The code has left its history at event 2: what the rest of it asked for is known from there
+// alone.
+TEST(EngineNondeterminism, WhatTheRestOfTheHistoryAskedForIsCalledBack) {
+    const EventBody other = ChildScheduled{"sub", "d", Payload{"[4]"}, ""};
+    const Turn turn = over(program<&sleeps>(),
+                           {started(),
+                            event(2, asks_greet()),
+                            event(3, child()),
+                            event(4, other),
+                            event(5, ChildCompleted{Payload{"4"}}, 4)});
+    ASSERT_EQ(turn.ending, Ending::failed);
+    EXPECT_THAT(turn.cancelled_children, ElementsAre(Pair("c", "the parent has ended")));
+    EXPECT_THAT(turn.cancelled_activities, ElementsAre(2U));
+    std::vector<EventId> told;
+    for (const Event& event : turn.events) {
+        if (std::holds_alternative<OperationCancelled>(event.body)) {
+            told.push_back(event.source);
+        }
+    }
+    EXPECT_THAT(told, ElementsAre(2U, 3U));
+    EXPECT_TRUE(is_terminal(turn.events.back().body));
 }
 
 TEST(EngineNondeterminism, SessionsAndTagsAreCompared) {
@@ -148,9 +155,9 @@ TEST(EngineNondeterminism, AnAnswerOfAnotherKindIsFoundInMessagesAndInHistories)
     const std::vector<Case> cases{
         {program<&greets>(), asks_greet(), fired(2), TimerFired{}},
         {program<&greets>(), asks_greet(), child_done(2, "1"), ChildCompleted{Payload{"1"}}},
-        {program<&naps>(), TimerCreated{1}, child_done(2, "1"), ChildCompleted{Payload{"1"}}},
-        {program<&naps>(), TimerCreated{1}, done(2, "1"), ActivityCompleted{Payload{"1"}}},
-        {program<&naps>(), TimerCreated{1}, failed(2, "no"), ActivityFailedEvent{info()}},
+        {program<&sleeps>(), TimerCreated{1}, child_done(2, "1"), ChildCompleted{Payload{"1"}}},
+        {program<&sleeps>(), TimerCreated{1}, done(2, "1"), ActivityCompleted{Payload{"1"}}},
+        {program<&sleeps>(), TimerCreated{1}, failed(2, "no"), ActivityFailedEvent{info()}},
         {program<&waits_for_child>(), child(), fired(2), TimerFired{}},
         {program<&waits_for_child>(), child(), done(2, "1"), ActivityCompleted{Payload{"1"}}},
         {program<&awaits_go>(), SignalAwaited{"go"}, fired(2), TimerFired{}},
@@ -176,7 +183,8 @@ TEST(EngineNondeterminism, ASecondAnswerInAHistoryIsFound) {
     const auto twice = [](const EventBody& schedule, const EventBody& a, const EventBody& b) {
         return std::vector<Event>{started(), event(2, schedule), event(3, a, 2), event(4, b, 2)};
     };
-    expect_differs(program<&naps>(), twice(TimerCreated{1}, TimerFired{}, TimerFired{}), "already");
+    expect_differs(
+        program<&sleeps>(), twice(TimerCreated{1}, TimerFired{}, TimerFired{}), "already");
     expect_differs(program<&waits_for_child>(), twice(child(), child_ok, child_ok), "already");
     expect_differs(
         program<&waits_for_child>(), twice(child(), child_ok, ChildFailedEvent{info()}), "already");

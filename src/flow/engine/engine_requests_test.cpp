@@ -11,11 +11,6 @@ Workflow<std::string> says_hello(Context& ctx, std::string name) {
     co_return text;
 }
 
-Workflow<int> waits_for_child(Context& ctx) {
-    int result = co_await ctx.child<&sub>(3);
-    co_return result;
-}
-
 // --- the first turn
 
 Workflow<int> returns_at_once(Context&) {
@@ -58,27 +53,13 @@ TEST(EngineRequests, AnActivityIsScheduledWithItsNameAndArguments) {
     EXPECT_EQ(s.ending(), Ending::none);
 }
 
-Workflow<Unit> naps(Context& ctx) {
-    co_await ctx.sleep(5s);
-    co_return Unit{};
-}
-
 TEST(EngineRequests, ATimerFiresFromTheTimeOfTheTurnThatAskedForIt) {
     HOLDFAST_CHECK("runtime schedule_timer_creates_timer_created_event");
     HOLDFAST_CHECK("runtime schedule_timer_pending");
-    Script s(program<&naps>());
+    Script s(program<&sleeps>());
     s.turn();
     EXPECT_THAT(s.events(), ElementsAre("1 workflow_started", "2 timer_created"));
     EXPECT_THAT(s.last().timers, ElementsAre(Pair(2, 2000 + 5000)));
-}
-
-Workflow<std::string> awaits_go(Context& ctx) {
-    std::string text = co_await ctx.await_signal(go);
-    co_return text;
-}
-Workflow<std::string> reads_inbox(Context& ctx) {
-    std::string text = co_await ctx.receive(inbox);
-    co_return text;
 }
 
 TEST(EngineRequests, AWaitIsWrittenDownAndSendsNothing) {
@@ -273,7 +254,7 @@ TEST(EngineRequests, AScheduleWithoutAnAnswerStaysPendingOnReplay) {
     HOLDFAST_CHECK("runtime external_subscribed_no_event");
     HOLDFAST_CHECK("runtime sub_orch_scheduled_no_completion");
     const std::vector<std::pair<detail::Program, EventBody>> cases{
-        {program<&naps>(), TimerCreated{77}},
+        {program<&sleeps>(), TimerCreated{77}},
         {program<&awaits_go>(), SignalAwaited{"go"}},
         {program<&reads_inbox>(), MessageAwaited{"inbox"}},
         {program<&waits_for_child>(), ChildScheduled{"sub", "x", Payload{"[3]"}, ""}},

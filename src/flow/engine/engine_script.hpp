@@ -297,4 +297,26 @@ inline EventBody asks_greet(std::string input = R"(["Ann"])") {
     return ActivityScheduled{"greet", Payload{std::move(input)}, std::nullopt, std::nullopt};
 }
 
+// Programs of one step.
+inline Workflow<std::string> greets(Context& ctx) {
+    std::string text = co_await ctx.activity<&greet>("Ann");
+    co_return text;
+}
+inline Workflow<Unit> sleeps(Context& ctx) {
+    co_await ctx.sleep(5s);
+    co_return Unit{};
+}
+inline Workflow<std::string> awaits_go(Context& ctx) {
+    std::string text = co_await ctx.await_signal(go);
+    co_return text;
+}
+inline Workflow<std::string> reads_inbox(Context& ctx) {
+    std::string text = co_await ctx.receive(inbox);
+    co_return text;
+}
+inline Workflow<int> waits_for_child(Context& ctx) {
+    int result = co_await ctx.child<&sub>(3);
+    co_return result;
+}
+
 }  // namespace holdfast::flow::script

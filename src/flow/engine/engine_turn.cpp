@@ -117,6 +117,7 @@ void Execution::Engine::replay() {
     if (!std::holds_alternative<WorkflowStarted>(history_.front().body)) {
         differs("the history is damaged: it does not begin with workflow_started");
         last_event_ = history_.back().id;
+        left_ = left_open(history_);
         return;
     }
     const auto terminal =
@@ -148,6 +149,9 @@ void Execution::Engine::replay() {
     replaying_ = false;
     if (asked_.empty()) {
         actions_ = 0;
+    }
+    if (stopped()) {
+        left_ = left_open(history_);
     }
     history_.clear();
     history_.shrink_to_fit();
@@ -549,35 +553,6 @@ void Execution::Engine::finish_with(Ending ending, EventBody terminal) {
     turn_->children.clear();
     append(std::move(terminal));
     ended_ = true;
-}
-
-void Execution::Engine::abandon_open(std::string_view reason) {
-    std::vector<SlotPtr> left;
-    left.reserve(open_.size());
-    for (const auto& [id, slot] : open_) {
-        left.push_back(slot);
-    }
-    std::ranges::sort(left, {}, [](const SlotPtr& slot) { return slot->event; });
-    for (const SlotPtr& slot : left) {
-        const std::size_t kind = slot->action.index();
-        if (kind == kind_of<ActivityScheduled>()) {
-            append(OperationCancelled{Dropped::activity, std::string(reason)}, slot->event);
-            if (!slot->fresh) {
-                turn_->cancelled_activities.push_back(slot->event);
-            }
-            if (!slot->fresh && slot->must_begin) {
-                turn_->cancelled_timers.push_back(slot->event);
-            }
-        } else if (kind == kind_of<ChildScheduled>()) {
-            append(OperationCancelled{Dropped::child, std::string(reason)}, slot->event);
-            if (!slot->fresh) {
-                turn_->cancelled_children.emplace_back(slot->instance, "the parent has ended");
-            }
-        } else if (kind == kind_of<TimerCreated>() && !slot->fresh) {
-            turn_->cancelled_timers.push_back(slot->event);
-        }
-    }
-    open_.clear();
 }
 
 void Execution::Engine::carry_messages() {
