@@ -86,7 +86,8 @@ private:
         Node node;
         YAML::Mark mark;
         YAML::anchor_t anchor;
-        std::optional<std::string> key;  // Of a map: set while its value is missing.
+        std::optional<std::string> key;  // Of a map: set while its value is missing,
+        std::string key_place;           // and where it stands.
     };
 
     [[nodiscard]] std::string place_of(const YAML::Mark& mark) const {
@@ -100,7 +101,7 @@ private:
         if (open_.size() >= depth_max) {
             refuse(mark, "the keys are too deep");
         }
-        open_.push_back({leaf(kind, mark), mark, anchor, {}});
+        open_.push_back({leaf(kind, mark), mark, anchor, {}, {}});
     }
 
     void close() {
@@ -144,6 +145,9 @@ private:
         } else if (!above.key) {
             take_key(above, node, mark);
         } else {
+            if (node.kind == Node::Kind::null) {
+                node.place = above.key_place;  // Nothing has no place; the parser names the next.
+            }
             above.node.fields.emplace_back(std::move(*above.key), std::move(node));
             above.key.reset();
         }
@@ -157,6 +161,7 @@ private:
             refuse(mark, fmt::format("{} is set twice; keep one", node.scalar));
         }
         above.key = node.scalar;
+        above.key_place = node.place;
     }
 
     std::string name_;
@@ -166,6 +171,48 @@ private:
     std::map<YAML::anchor_t, Node> anchors_;
     Node root_;
 };
+
+// How many bytes the character at the front has; 0 if there is none in UTF-8.
+std::size_t character_size(std::string_view text) {
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+    const unsigned lead = byte(0);
+    if (lead < 0x80) {
+        return lead == 0 ? 0 : 1;
+    }
+    const std::size_t size = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+    if (lead < 0xc2 || lead > 0xf4 || text.size() < size) {
+        return 0;
+    }
+    for (std::size_t i = 1; i < size; ++i) {
+        if ((byte(i) & 0xc0U) != 0x80) {
+            return 0;
+        }
+    }
+    const unsigned second = byte(1);  // Too long for what it says, a half of a pair, or beyond.
+    const bool wrong = (lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f) ||
+                       (lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f);
+    return wrong ? 0 : size;
+}
+
+// The parser would put something else in the place of what it cannot read.
+void require_text(const std::string& name, const std::string& text) {
+    if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+        return;  // UTF-16, which the parser understands.
+    }
+    std::size_t size = 0;
+    for (std::size_t at = 0; at < text.size(); at += size) {
+        size = character_size(std::string_view(text).substr(at));
+        if (size == 0) {
+            const auto line =
+                std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+            throw InvalidArgument(
+                fmt::format("{}:{}: this is no text, as it has the byte {:#04x}; save it as UTF-8",
+                            name,
+                            line + 1,
+                            static_cast<unsigned char>(text[at])));
+        }
+    }
+}
 
 // For a map that may be changed, and for one that may not.
 template <class Fields>
@@ -292,6 +339,7 @@ Node Node::take(std::string_view key) {
 }
 
 Node parse_document(const std::string& name, const std::string& text) {
+    require_text(name, text);
     std::istringstream stream(text);
     Builder builder(name);
     try {
@@ -322,12 +370,12 @@ void merge_below(Node& stronger, const Node& weaker) {
     }
 }
 
-void substitute(Node& node, const Node& variables) {
-    for (Node& item : node.items) {
-        substitute(item, variables);
+void substitute(Node& node, const Node& variables, const std::string& path) {
+    for (std::size_t i = 0; i < node.items.size(); ++i) {
+        substitute(node.items[i], variables, fmt::format("{}[{}]", path, i));
     }
-    for (auto& field : node.fields) {
-        substitute(field.second, variables);
+    for (auto& [key, value] : node.fields) {
+        substitute(value, variables, path.empty() ? key : fmt::format("{}.{}", path, key));
     }
     std::size_t begin = 0;
     while ((begin = node.scalar.find("${", begin)) != std::string::npos) {
@@ -337,7 +385,12 @@ void substitute(Node& node, const Node& variables) {
         const Node* value = variables.find(name);
         if (value == nullptr || value->kind != Node::Kind::scalar) {
             throw InvalidArgument(fmt::format(
-                "{}: there is no variable '{}'; give it a value under vars", node.place, name));
+                "{}: {}: {}",
+                node.place,
+                path,
+                end == std::string::npos
+                    ? "a ${ without its }"
+                    : fmt::format("there is no variable '{}'; give it a value under vars", name)));
         }
         node.scalar.replace(begin, end + 1 - begin, value->scalar);
         begin += value->scalar.size();

@@ -26,15 +26,17 @@ struct Node {
     Node take(std::string_view key);
 };
 
-// Requires: one document, without a key twice in a map. Else invalid_argument with the place.
+// Requires: one document of text, without a key twice in a map. Else invalid_argument with the
+// place.
 [[nodiscard]] Node parse_document(const std::string& name, const std::string& text);
 
 // Puts the fields of `weaker` below those of `stronger`: what only one has stays, maps are joined,
 // and of anything else the stronger one's counts.
 void merge_below(Node& stronger, const Node& weaker);
 
-// Puts ${name} in every scalar to the value of that name. `variables` is a map of scalars.
-void substitute(Node& node, const Node& variables);
+// Puts ${name} in every scalar to the value of that name. `variables` is a map of scalars; `path`
+// names the node in messages.
+void substitute(Node& node, const Node& variables, const std::string& path = {});
 
 // Sets "a.b", "services[3].a" or "services[*].a". Requires: the path leads to a scalar, or to a
 // place where one can be put. Else invalid_argument, naming the key.

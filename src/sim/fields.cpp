@@ -14,6 +14,7 @@ namespace holdfast::sim {
 namespace {
 
 const Node nothing{};
+constexpr std::string_view digits = "0123456789";
 
 std::string shown(Time value) {
     return value < Time{0} ? "-" + format_duration(-value) : format_duration(value);
@@ -21,6 +22,46 @@ std::string shown(Time value) {
 template <class Number>
 std::string shown(Number value) {
     return fmt::format("{}", value);
+}
+
+// 1.5s is 1s and half of 1s. What is no fraction is left to whoever reads whole numbers, and told
+// by it.
+Time parse_fractions(std::string_view text) {
+    std::string whole;
+    std::vector<std::pair<double, std::string>> parts;
+    for (std::string_view rest = text; !rest.empty();) {
+        const auto dot = std::min(rest.find('.'), rest.size());
+        const auto end = std::min(rest.find_first_not_of(digits, dot + 1), rest.size());
+        const auto next = std::min(rest.find_first_of(digits, end), rest.size());
+        const std::string unit(rest.substr(end, next - end));
+        if (dot == rest.size()) {
+            whole += rest;
+            break;
+        }
+        if (end == dot + 1 || unit.empty()) {
+            return parse_duration(text);
+        }
+        double share = 0;
+        (void)std::from_chars(rest.data() + dot, rest.data() + end, share);
+        parts.emplace_back(share, "1" + unit);
+        whole += dot == 0 ? "0" : rest.substr(0, dot);
+        whole += unit;
+        rest.remove_prefix(next);
+    }
+    Time total{};
+    try {
+        total = parse_duration(whole);  // Each unit at most once: so the fractions are few.
+    } catch (const InvalidArgument&) {
+        return parse_duration(text);
+    }
+    for (const auto& [share, unit] : parts) {
+        const Time part{std::llround(share * static_cast<double>(parse_duration(unit).count()))};
+        if (total > Time::max() - part) {
+            return parse_duration(text);
+        }
+        total += part;
+    }
+    return total;
 }
 
 }  // namespace
@@ -205,7 +246,9 @@ void Fields::finish() {
 
 Time parse_signed_duration(std::string_view text) {
     const bool negative = text.starts_with('-');
-    const Time value = parse_duration(negative ? text.substr(1) : text);
+    const std::string_view size = negative ? text.substr(1) : text;
+    const Time value =
+        size.find('.') == std::string_view::npos ? parse_duration(size) : parse_fractions(size);
     return negative ? -value : value;
 }
 

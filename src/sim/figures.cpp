@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "model.hpp"
 
@@ -72,6 +73,24 @@ double starvation(const Scenario& scenario, const Result& result) {
         longest = std::max(longest, count[i] > 0 ? waited[i] / count[i] : 0);
     }
     return all > 0 ? longest * static_cast<double>(result.seen.permits.size()) / all : 1;
+}
+
+// What the service that is worst off has at the end, and the one that is best off, by what would
+// be fair: as much of its target as all have of theirs.
+std::pair<double, double> fair_shares(const Result& result) {
+    double owned = 0;
+    double target = 0;
+    std::vector<double> shares;
+    for (const Sample& last : result.last) {
+        owned += last.owned();
+        target += last.target;
+        shares.push_back(static_cast<double>(last.owned()) / std::max(1, last.target));
+    }
+    if (owned == 0) {
+        return {1, 1};
+    }
+    const auto [least, most] = std::ranges::minmax(shares);
+    return {least * target / owned, most * target / owned};
 }
 
 double percentile(const std::vector<double>& sorted, double part) {
@@ -162,6 +181,9 @@ std::vector<Figure> figures_of(const Scenario& scenario, const Result& result) {
     const Observations& seen = result.seen;
     count("server_rejects", seen.rejected());
     count("connections_max", seen.total_max);
+    const auto [least, most] = fair_shares(result);
+    add("fair_share_least", least, false);
+    add("fair_share_most", most);
     count("refused", seen.refused);
     add("wait_p50_ms", ms_of(quantile(seen.waits, 0.5)));
     add("wait_p95_ms", ms_of(quantile(seen.waits, 0.95)));

@@ -95,6 +95,12 @@ Result Fleet::run() {
         seen.filled.push_back(pool.filled.value_or(Time::max()));
     }
     seen.table_counted = table_.counted();
+    for (const Owner& owner : table_.lease_owners()) {
+        const Host& host = hosts_[owner.process];
+        if (owner.life != host.life) {
+            seen.orphans.push_back({scenario_.duration, host.pools.front()->number});
+        }
+    }
     seen.table_throttled = table_.throttled();
     seen.table_conflicts = table_.conflicts();
     if (degraded_ > 0) {
@@ -210,8 +216,8 @@ void Fleet::handle(Pool& pool, const What& what) {
             return connect(pool, what.connection);
         case Step::age_out: {
             Connection& connection = pool.connections[what.connection.slot];
-            if (connection.open && connection.birth == what.connection.birth) {
-                lose(pool, connection);
+            if (connection.open && !connection.dead && connection.birth == what.connection.birth) {
+                age_out(pool, what.connection);
             }
             return;
         }

@@ -199,6 +199,7 @@ private:
     void start(Host& host);
     void stop(Host& host, bool in_order);
     [[nodiscard]] pool::Config config_of(const Service& service) const;
+    [[nodiscard]] int share_of_ceiling(const Service& service) const;
     void tell(Pool& pool, const pool::Event& event);
     void carry_out(Pool& pool);
     void on(Pool& pool, const pool::Open& open);
@@ -212,6 +213,7 @@ private:
     [[nodiscard]] bool happens(double share);
     void answer(Pool& pool, const What& what);
     void lose(Pool& pool, Connection& connection);
+    void age_out(Pool& pool, pool::ConnectionId id);
     void probe(Pool& pool);
     void note_owned(Pool& pool);
     void fail_opening(Pool& pool, pool::ConnectionId connection, Outcome why);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,9 @@ inline Scenario shipped(const std::string& name,
                          {.profile = profile, .strict = false, .overrides = std::move(overrides)})
         .scenario;
 }
+
+inline constexpr auto opens = [](const Sample& s) { return s.counters.opens; };
+inline constexpr auto owned = [](const Sample& s) { return s.owned(); };
 
 template <class Figure>
 auto per_service(const Result& result, Figure figure) {
@@ -70,6 +74,27 @@ inline std::uint32_t opens_max_after(const Result& result, Time from) {
     std::uint32_t most = 0;
     for (std::size_t i = 0; i < result.opens.size(); ++i) {
         most = std::chrono::seconds{i} >= from ? std::max(most, result.opens[i]) : most;
+    }
+    return most;
+}
+
+// How likely it is that more than `most` of `connections` are replaced in one second, if each is
+// with the same chance and none looks at the others: the tail of a binomial law.
+inline double chance_above(int most, int connections, double chance) {
+    double below = 0;
+    for (int k = 0; k <= most; ++k) {
+        const double ways =
+            std::lgamma(connections + 1) - std::lgamma(k + 1) - std::lgamma(connections - k + 1);
+        below += std::exp(ways + k * std::log(chance) + (connections - k) * std::log1p(-chance));
+    }
+    return std::max(0.0, 1 - below);
+}
+
+// What the busiest of so many seconds exceeds with one seed in a million, or fewer.
+inline int never_above(int seconds, int connections, double chance) {
+    int most = 0;
+    while (seconds * chance_above(most, connections, chance) > 1e-6) {
+        ++most;
     }
     return most;
 }

@@ -28,10 +28,24 @@ pool::Config Fleet::config_of(const Service& service) const {
         config.limits.spread_margin = Time{0};
     }
     if (scenario_.slots.kind == SlotsKind::share) {
-        const double part = static_cast<double>(service.target) / scenario_.target();
-        config.slots = std::max(1, static_cast<int>(scenario_.cluster.ceiling * part));
+        config.slots = std::max(1, share_of_ceiling(service));
     }
     return config;
+}
+
+// By its target. What the shares of those before it leave of a whole connection goes to it, so
+// that all together have the whole ceiling.
+int Fleet::share_of_ceiling(const Service& service) const {
+    std::int64_t before = 0;
+    for (const Service& one : scenario_.services) {
+        if (&one == &service) {
+            break;
+        }
+        before += one.target;
+    }
+    const std::int64_t all = scenario_.target();
+    const std::int64_t ceiling = scenario_.cluster.ceiling;
+    return static_cast<int>(ceiling * (before + service.target) / all - ceiling * before / all);
 }
 
 void Fleet::start(Host& host) {
@@ -65,6 +79,10 @@ void Fleet::stop(Host& host, bool in_order) {
             if (connection.open && !connection.dead) {
                 lose(*pool, connection);
             }
+        }
+        for (const auto& waiting : pool->requests) {  // In any order: what is noted is sorted.
+            ++result_.seen.refused;
+            note_unserved(*pool, waiting.second);
         }
         pool->connections.clear();
         pool->requests.clear();
@@ -125,10 +143,12 @@ void Fleet::on(Pool& pool, const pool::Close& close) {
     counters.discard_expired += close.reason == pool::Reason::expired ? 1 : 0;
     counters.discard_full += surplus ? 1 : 0;
     result_.seen.shed += close.reason == pool::Reason::slot_lost ? 1 : 0;
-    result_.seen.wasted += surplus && !connection.used ? 1 : 0;
+    if (surplus && !connection.used) {
+        result_.seen.wasted.push_back({now(), pool.number});
+    }
     result_.seen.ages.push_back(now() - connection.opened);
     if (!connection.dead) {
-        count_open(result_.seen.closures, now());
+        result_.seen.closed.push_back({now(), pool.number});
         door_.leave();
         --pool.owned;
     }
@@ -161,7 +181,7 @@ void Fleet::on(Pool& pool, const pool::Lend& lend) {
     result_.seen.waits.push_back(wait);
     if (wait > Time{0}) {
         ++pool.counters.empty;
-        result_.seen.empties.push_back(found->second.asked);
+        result_.seen.empties.push_back({found->second.asked, pool.number, wait});
     }
     pool.requests.erase(found);
     connection.lent = true;
@@ -216,7 +236,10 @@ void Fleet::connect(Pool& pool, pool::ConnectionId connection) {
     const Outcome outcome = knock(pool);
     if (outcome == Outcome::opened || outcome == Outcome::broken) {
         count_open(result_.opens, now());
-        result_.seen.opened.push_back(now());
+        result_.seen.opened.push_back({now(), pool.number});
+        if (static_cast<std::size_t>(door_.most()) > result_.seen.peaks.size()) {
+            result_.seen.peaks.push_back({now(), pool.number});
+        }
         ++pool.admitted;
     }
     const Time latency = draw(scenario_.cluster.connect, pool.network);
@@ -242,9 +265,11 @@ Fleet::Outcome Fleet::knock(Pool& pool) {
             return happens(scenario_.cluster.session_failures) ? Outcome::broken : Outcome::opened;
         case Door::Answer::too_fast:
             ++result_.seen.rejected_rate;
+            result_.seen.rejects.push_back({now(), pool.number});
             return Outcome::too_fast;
         case Door::Answer::full:
             ++result_.seen.rejected_full;
+            result_.seen.rejects.push_back({now(), pool.number});
             return Outcome::full;
     }
     return Outcome::unreachable;
@@ -306,8 +331,19 @@ void Fleet::lose(Pool& pool, Connection& connection) {
     --pool.owned;
     ++pool.counters.dropped;
     door_.leave();
-    count_open(result_.seen.closures, now());
+    result_.seen.closed.push_back({now(), pool.number});
     note_owned(pool);
+}
+
+// Whoever is at work with it may finish, for a while.
+void Fleet::age_out(Pool& pool, pool::ConnectionId id) {
+    Connection& connection = pool.connections[id.slot];
+    const Cluster& cluster = scenario_.cluster;
+    const Time last = connection.opened + cluster.age_max + cluster.age_grace;
+    if (connection.lent && now() < last) {
+        return at(last, Step::age_out, pool, id);
+    }
+    lose(pool, connection);
 }
 
 // Borrows everything that is ready, and gives the dead back as such.

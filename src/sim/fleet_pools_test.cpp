@@ -14,8 +14,6 @@ using std::chrono::seconds;
 using testing::Each;
 using testing::HasSubstr;
 
-constexpr auto owned = [](const Sample& s) { return s.owned(); };
-
 Result run(const std::string& text) {
     return simulate(parse_scenario("pools.yaml", text).scenario, 1);
 }

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <holdfast/sim/figures.hpp>
 #include <holdfast/sim/report.hpp>
 #include <holdfast/testing/check.hpp>
 
@@ -21,16 +22,14 @@ using testing::Ge;
 using testing::HasSubstr;
 using testing::Le;
 
-constexpr auto opens = [](const Sample& s) { return s.counters.opens; };
 constexpr auto discards = [](const Sample& s) { return s.counters.discards(); };
-constexpr auto owned = [](const Sample& s) { return s.owned(); };
 
 Scenario fleet(const std::string& name, std::vector<Override> changes = {}) {
     return shipped(name, Profile::standard, std::move(changes));
 }
 
 // One process; `more` are lines below it.
-Scenario one(const std::string& top, const std::string& more = "") {
+Scenario lone(const std::string& top, const std::string& more = "") {
     return parse_scenario("one.yaml", top + "\nservices:\n  - name: a\n" + more).scenario;
 }
 
@@ -51,8 +50,8 @@ TEST(FleetStory, OpeningsUnderWayTogetherFillSooner) {
     HOLDFAST_CHECK("poolsim new.2");
     const auto filled = [](const char* in_flight) {
         const Scenario scenario =
-            one("duration: 2m\ncluster: {connect: 100ms}",
-                std::string("    targetReady: 500\n    inFlight: ") + in_flight + "\n");
+            lone("duration: 2m\ncluster: {connect: 100ms}",
+                 std::string("    targetReady: 500\n    inFlight: ") + in_flight + "\n");
         return simulate(scenario, 1).seen.filled.at(0);
     };
     EXPECT_EQ(filled("1"), seconds{50});
@@ -74,10 +73,10 @@ TEST(FleetStory, ABurstFillsTheFirstThousandAtOnce) {
     EXPECT_LT(std::ranges::max(simulate(small, 42).seen.filled), seconds{1} + milliseconds{300});
 }
 
-TEST(FleetStory, AFleetThatIsTooLargeMeetsTheCeilingAndSlotsMakeItFair) {
+TEST(FleetStory, AFleetThatIsTooLargeMeetsTheCeiling) {
     HOLDFAST_CHECK("poolsim new.4");
-    const std::vector<Override> shorter{{"duration", "8m"}, {"sampleEvery", "10s"}};
-    const Result wild = simulate(fleet("ecs-400wps", shorter), 42);
+    const Result wild =
+        simulate(fleet("ecs-400wps", {{"duration", "8m"}, {"sampleEvery", "10s"}}), 42);
     EXPECT_EQ(wild.seen.total_max, 10'000);
     EXPECT_THAT(total(wild, owned), AllOf(Ge(9'500), Le(10'000)));
     // Until the first connection is replaced, at 219 s, nobody gets in any more and each process
@@ -88,39 +87,75 @@ TEST(FleetStory, AFleetThatIsTooLargeMeetsTheCeilingAndSlotsMakeItFair) {
     // Later there is room thirty times a second, and whoever finds it begins with short pauses
     // again: some process always knocks. What bounds them then is the permits. Each knock takes
     // one, there are a hundred in a second, and those who get in are not refused.
-    const auto let_in =
-        std::ranges::count_if(wild.seen.opened, [](Time when) { return when >= seconds{219}; });
+    const auto let_in = std::ranges::count_if(
+        wild.seen.opened, [](const Incident& lone) { return lone.at >= seconds{219}; });
     EXPECT_GT(let_in, 5'000);
     EXPECT_LE(wild.seen.rejected_full, 44 * 8 * pauses + 100 * (480 - 219) - let_in);
 
-    std::vector<Override> fair = shorter;
-    fair.push_back({"slots", "share"});
-    const Result shared = simulate(fleet("ecs-400wps", fair), 42);
-    EXPECT_EQ(shared.seen.rejected_full, 0);
-    EXPECT_THAT(per_service(shared, owned), Each(Ge(10'000 / 44 * 9 / 10)));
-    EXPECT_LE(shared.seen.total_max, 10'000);
-    fair.back().value = "blocks";  // Of 25: nobody is further away from the others than two blocks.
-    const Result blocks = simulate(fleet("ecs-400wps", fair), 42);
-    EXPECT_EQ(blocks.seen.rejected_full, 0);
-    EXPECT_THAT(per_service(blocks, owned),
-                Each(AllOf(Ge(10'000 / 44 - 50), Le(10'000 / 44 + 50))));
+    const std::vector<Figure> told = figures_of(fleet("ecs-400wps"), wild);
+    const auto least = std::ranges::find(told, "fair_share_least", &Figure::name);
+    EXPECT_THAT(least->value, AllOf(Ge(0.3), Le(0.8))) << "the report shows it";
     const std::vector<int> unfair = per_service(wild, owned);
     EXPECT_GT(std::ranges::max(unfair) - std::ranges::min(unfair), 20);
+}
+
+// A fair share of the ceiling is 227 connections, and nobody has less than nine tenths of it. With
+// blocks that asks for blocks that are small against that tenth, or for processes that start
+// together: in ecs-400wps the first has 22 connections (5 in each 20th of a second, shared by ever
+// more: 5 + 5/2 + ... + 5/44) before the last one starts. So it is there first when the tenth
+// block is taken, and of 400 blocks of 25 not everybody gets the nine that are its due.
+TEST(FleetStory, SlotsMakeAFleetThatIsTooLargeFair) {
+    HOLDFAST_CHECK("poolsim new.4");
+    constexpr double fair = 10'000.0 / 44;
+    constexpr int whole = 10'000 / 44;
+    const auto run = [](std::uint64_t seed, std::vector<Override> changes) {
+        changes.push_back({"duration", "2m"});
+        changes.push_back({"sampleEvery", "10s"});
+        Result result = simulate(fleet("ecs-400wps", std::move(changes)), seed);
+        EXPECT_EQ(result.seen.rejected_full, 0);
+        EXPECT_EQ(result.seen.total_max, 10'000);
+        EXPECT_EQ(total(result, owned), 10'000);
+        return per_service(result, owned);
+    };
+    const auto nine_tenths = Each(Ge(0.9 * fair));
+    for (const std::uint64_t seed : {1U, 42U}) {
+        EXPECT_THAT(run(seed, {{"slots", "share"}}), Each(AllOf(Ge(whole), Le(whole + 1))));
+        EXPECT_THAT(run(seed, {{"slots.kind", "blocks"}, {"slots.block", "20"}}), nine_tenths);
+        EXPECT_THAT(run(seed, {{"slots", "blocks"}, {"defaults.startDelay", "0s"}}), nine_tenths);
+        const std::vector<int> coarse = run(seed, {{"slots", "blocks"}});
+        EXPECT_THAT(coarse, Each(Ge((400 / 44 - 1) * 25))) << "one block less at most,";
+        EXPECT_LE(std::ranges::count_if(coarse, [](int n) { return n < 0.9 * fair; }), 5)
+            << "and few of them";
+    }
 }
 
 TEST(FleetStory, SpreadFirstLivesFlattenTheWave) {
     HOLDFAST_CHECK("poolsim new.5");
     const Scenario scenario = fleet("ecs-150wps");
+    // First lives are spread over 516 s, so that in any second at most one in 516 connections is
+    // replaced on average. The largest of 1,800 such seconds has no bound that every seed keeps but
+    // this one, which one seed in a million breaks.
+    constexpr double replaced = 1.0 / (780 - 264);
+    const int most = never_above(1'800, 2'000, replaced);
+    EXPECT_EQ(most, 21);
+    constexpr int seeds = 12;
     std::vector<std::uint32_t> busiest;
-    for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
         const Result result = simulate(scenario, seed);
         EXPECT_TRUE(result.passed()) << verdict_of(result);
         EXPECT_GE(lowest_total(scenario, result, seconds{25}), 1'988);
         EXPECT_NEAR(total(result, opens), 6'850, 0.01 * 6'850);
         busiest.push_back(opens_max_after(result, seconds{25}));
     }
-    std::ranges::sort(busiest);  // The largest of 1,800 random seconds: the usual one counts.
-    EXPECT_THAT(busiest[3], AllOf(Ge(9), Le(12)));
+    std::ranges::sort(busiest);
+    EXPECT_THAT(busiest, Each(AllOf(Ge(8), Le(most))));
+    // Published are the extremes of six seeds. That law puts up to one seed in six above them, so
+    // the usual seed lies between them, and most do.
+    EXPECT_NEAR(912 * chance_above(12, 2'000, replaced), 1.0 / 6, 0.03);
+    EXPECT_THAT(busiest[seeds / 2], AllOf(Ge(9), Le(12)));
+    const auto outside =
+        std::ranges::count_if(busiest, [](std::uint32_t n) { return n < 9 || n > 12; });
+    EXPECT_LE(outside, seeds / 3);
 
     const Result together = simulate(fleet("ecs-150wps", {{"defaults.spread", "false"}}), 42);
     EXPECT_GT(opens_max_after(together, seconds{25}), 18) << "without it they die together";
@@ -152,8 +187,8 @@ TEST(FleetStory, InTheLongRunLivesDecideTheRate) {
                                              "services: [{name: 'p-{i}', replicas: 100}]\n")
                                   .scenario;
     const Result result = simulate(scenario, 42);
-    const auto later =
-        std::ranges::count_if(result.seen.opened, [](Time when) { return when >= hours{1}; });
+    const auto later = std::ranges::count_if(
+        result.seen.opened, [](const Incident& lone) { return lone.at >= hours{1}; });
     const double rate = static_cast<double>(later) / (5 * 3'600);
     EXPECT_NEAR(rate, 3.2, 0.05 * 3.2);
 }
@@ -169,8 +204,8 @@ TEST(FleetStory, APoolThatPollsOrReplacesWhatIsLentOpensForNothing) {
     EXPECT_EQ(replacing.seen.leaked, 0);
 
     const auto gap = [](const char* poll) {
-        const Result result = simulate(one("duration: 30m\ncluster: {connect: 50ms}",
-                                           std::string("    pollEvery: ") + poll + "\n"),
+        const Result result = simulate(lone("duration: 30m\ncluster: {connect: 50ms}",
+                                            std::string("    pollEvery: ") + poll + "\n"),
                                        1);
         EXPECT_GE(result.last[0].owned(), 48);
         return result.seen.short_spells.back();
@@ -185,12 +220,13 @@ TEST(FleetStory, APoolThatPollsOrReplacesWhatIsLentOpensForNothing) {
 // helps.
 TEST(FleetStory, ALostConnectionIsNoticedWhenItIsLentOrLookedAt) {
     const std::string drop = "duration: 3m\nfaults: [{kind: mass_drop, at: 1m, fraction: 0.5}]";
-    const Result blind = simulate(one(drop), 1);
+    const Result blind = simulate(lone(drop), 1);
     EXPECT_EQ(total(blind, owned), 25);
-    const Result looking = simulate(one(drop, "    probeEvery: 1s\n"), 1);
+    const Result looking = simulate(lone(drop, "    probeEvery: 1s\n"), 1);
     EXPECT_EQ(total(looking, owned), 50);
     const Result working = simulate(
-        one(drop, "    workload: {enabled: true, arrivals: poisson, rate: 500, maxInUse: 9}\n"), 1);
+        lone(drop, "    workload: {enabled: true, arrivals: poisson, rate: 500, maxInUse: 9}\n"),
+        1);
     EXPECT_EQ(total(working, owned), 50);
     EXPECT_EQ(working.seen.refused, 0) << "whoever got a dead one is served before the others";
 }
@@ -234,7 +270,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(FleetStory, WhatCannotBeOpenedIsTriedAgainEverMoreSlowly) {
     for (const char* kind : {"outage", "credentials", "rejects, fraction: 1"}) {
         const Scenario scenario =
-            one(std::string("duration: 6m\nfaults: [{at: 0s, for: 2m, kind: ") + kind + "}]");
+            lone(std::string("duration: 6m\nfaults: [{at: 0s, for: 2m, kind: ") + kind + "}]");
         const Result result = simulate(scenario, 1);
         const auto failures = result.last[0].counters.open_failures;
         EXPECT_THAT(failures, AllOf(Ge(16), Le(400))) << kind;
@@ -245,24 +281,56 @@ TEST(FleetStory, WhatCannotBeOpenedIsTriedAgainEverMoreSlowly) {
 
 TEST(FleetStory, TheServerClosesWhatIsTooOld) {
     const Scenario scenario =
-        one("duration: 16m\ncluster: {maxAge: 5m}",
-            "    baseLifetime: 20m\n    workload: {enabled: true, arrivals: steady, rate: 100}\n");
+        lone("duration: 16m\ncluster: {maxAge: 5m}",
+             "    baseLifetime: 20m\n    workload: {enabled: true, arrivals: steady, rate: 100}\n");
     const Result result = simulate(scenario, 1);
     EXPECT_GT(result.last[0].counters.dropped, 100);
     EXPECT_LE(result.seen.ages.back(), minutes{6});
 }
 
+// A transaction that has begun may end, within a grace. A connection that is idle has none.
+TEST(FleetStory, TheServerLetsWorkFinishOnWhatIsTooOld) {
+    const auto oldest = [](const std::string& grace, const std::string& hold) {
+        const Result result = simulate(
+            lone("duration: 16m\ncluster: {maxAge: 5m, ageGrace: " + grace + "}",
+                 "    baseLifetime: 20m\n    targetReady: 2\n    workload: {enabled: true, "
+                 "arrivals: steady, rate: 1, maxWait: 1s, holdTime: " +
+                     hold + "}\n"),
+            1);
+        EXPECT_EQ(result.seen.leaked, 0);
+        EXPECT_GT(result.last[0].counters.dropped, 1);
+        return result.seen.closed.front().at - result.seen.opened.front().at;
+    };
+    EXPECT_LE(oldest("0s", "3m"), minutes{5} + seconds{1});
+    EXPECT_THAT(oldest("1h", "3m"), AllOf(Ge(minutes{5} + seconds{30}), Le(minutes{9})));
+    EXPECT_THAT(oldest("10s", "3m"),
+                AllOf(Ge(minutes{5} + seconds{9}), Le(minutes{5} + seconds{11})));
+}
+
+// Those who waited when their process died were not served either.
+TEST(FleetStory, WhoeverWaitsInAProcessThatCrashesIsCounted) {
+    const Result result =
+        simulate(lone("duration: 30s\nfaults:\n  - {kind: outage, at: 0s, for: 1h}\n"
+                      "  - {kind: crash, at: 20s, down: 1h}\nassertions: [{kind: zeroEmpty}]",
+                      "    workload: {enabled: true, arrivals: steady, rate: 10, maxWait: 1h}\n"),
+                 1);
+    EXPECT_GT(result.seen.refused, 100);
+    EXPECT_EQ(result.seen.refused, result.last[0].counters.empty);
+    EXPECT_EQ(result.violations.size(), 1);
+}
+
 TEST(FleetStory, LimitSlownessAndLoadChangeOnTheWay) {
-    const Result slow = simulate(one("duration: 1m\nfaults: [{kind: slow, at: 0s, value: 10}]"), 1);
-    const Result usual = simulate(one("duration: 1m"), 1);
+    const Result slow =
+        simulate(lone("duration: 1m\nfaults: [{kind: slow, at: 0s, value: 10}]"), 1);
+    const Result usual = simulate(lone("duration: 1m"), 1);
     EXPECT_GT(slow.seen.filled[0], 3 * usual.seen.filled[0]);
     const Result throttled =
-        simulate(one("duration: 1m\nfaults: [{kind: limit, at: 0s, value: 2}]"), 1);
+        simulate(lone("duration: 1m\nfaults: [{kind: limit, at: 0s, value: 2}]"), 1);
     EXPECT_GT(throttled.seen.filled[0], seconds{20});
     const std::string work = "    workload: {enabled: true, arrivals: steady, rate: 10}\n";
-    const Result calm = simulate(one("duration: 3m", work), 1);
+    const Result calm = simulate(lone("duration: 3m", work), 1);
     const Result busy =
-        simulate(one("duration: 3m\nfaults: [{kind: load, at: 1m, value: 3}]", work), 1);
+        simulate(lone("duration: 3m\nfaults: [{kind: load, at: 1m, value: 3}]", work), 1);
     EXPECT_GT(busy.seen.waits.size(), 2 * calm.seen.waits.size());
 }
 
@@ -270,16 +338,16 @@ TEST(FleetStory, LimitSlownessAndLoadChangeOnTheWay) {
 TEST(FleetStory, FaultsOfAKindOverlap) {
     for (const char* kind : {"outage", "credentials", "rejects, fraction: 1", "partition"}) {
         const Result result =
-            simulate(one(std::string("duration: 12m\nfaults:\n  - {at: 0s, for: 5m, kind: ") +
-                         kind + "}\n  - {at: 1m, for: 1m, kind: " + kind + "}"),
+            simulate(lone(std::string("duration: 12m\nfaults:\n  - {at: 0s, for: 5m, kind: ") +
+                          kind + "}\n  - {at: 1m, for: 1m, kind: " + kind + "}"),
                      1);
         EXPECT_GT(result.seen.filled[0], minutes{5}) << kind;
         EXPECT_EQ(result.last[0].owned(), 50) << kind;
         EXPECT_EQ(result.seen.struck.size(), 4) << kind;
     }
     const auto filled = [](const std::string& before) {
-        return simulate(one("duration: 3m\ncluster: {connect: 100ms}\nfaults:\n" + before +
-                            "  - {at: 0s, for: 2m, kind: slow, value: 100}"),
+        return simulate(lone("duration: 3m\ncluster: {connect: 100ms}\nfaults:\n" + before +
+                             "  - {at: 0s, for: 2m, kind: slow, value: 100}"),
                         1)
             .seen.filled[0];
     };
@@ -288,14 +356,15 @@ TEST(FleetStory, FaultsOfAKindOverlap) {
 
 TEST(FleetStory, AProcessThatIsHitBeforeItStartsDoesNotStartSooner) {
     const Result result = simulate(
-        one("duration: 2m\nfaults: [{kind: crash, at: 10s, down: 1s}]", "    startDelay: 1m\n"), 1);
-    EXPECT_GE(std::ranges::min(result.seen.opened), minutes{1});
+        lone("duration: 2m\nfaults: [{kind: crash, at: 10s, down: 1s}]", "    startDelay: 1m\n"),
+        1);
+    EXPECT_GE(result.seen.opened.front().at, minutes{1});
     EXPECT_EQ(result.last[0].owned(), 50);
 }
 
 TEST(FleetStory, AFleetGrowsOverAWhile) {
     const Scenario scenario =
-        one("duration: 5m\nfaults: [{kind: scale, at: 1m, value: 90, over: 40s}]");
+        lone("duration: 5m\nfaults: [{kind: scale, at: 1m, value: 90, over: 40s}]");
     const Result result = simulate(scenario, 1);
     const auto target_at = [&](Time at) {
         return std::ranges::find(result.samples, at, &Sample::at)->target;
@@ -310,7 +379,7 @@ TEST(FleetStory, AFleetGrowsOverAWhile) {
 TEST(FleetStory, OpeningsFailOnTheWayAtTheDoorOrJustBehindIt) {
     for (const char* stage : {"reach", "login", "session"}) {
         const Result result = simulate(
-            one(std::string("duration: 3m\ncluster: {failures: {") + stage + ": 0.3}}"), 1);
+            lone(std::string("duration: 3m\ncluster: {failures: {") + stage + ": 0.3}}"), 1);
         EXPECT_GE(result.last[0].counters.open_failures, 5) << stage;
         EXPECT_EQ(result.last[0].owned(), 50) << stage;
         EXPECT_EQ(result.seen.leaked, 0) << stage;
@@ -356,9 +425,7 @@ TEST(FleetStory, ProcessesAreRestartedInTheirOrderOrByChanceAndComeBackApart) {
                                         "services: [{name: 'a{i}', replicas: 20}]\n")
                          .scenario,
                      1);
-        std::vector<Time> opened = result.seen.opened;
-        std::ranges::sort(opened);
-        return opened.back() - opened[20];
+        return result.seen.opened.back().at - result.seen.opened[20].at;
     };
     EXPECT_EQ(back("0s"), Time{0});
     EXPECT_THAT(back("30s"), AllOf(Ge(seconds{15}), Le(seconds{30})));
@@ -369,7 +436,8 @@ TEST(FleetStory, ProcessesAreRestartedInTheirOrderOrByChanceAndComeBackApart) {
 TEST(FleetStory, AConnectionIsHeldForAsLongAsTheDistributionSays) {
     const auto waited = [](const char* hold) {
         const Result result = simulate(
-            one("duration: 2m",
+            lone(
+                "duration: 2m",
                 std::string("    targetReady: 10\n    workload: {enabled: true, arrivals: poisson, "
                             "rate: 80, hold: ") +
                     hold + "}\n"),
@@ -401,7 +469,7 @@ TEST(FleetStory, ArrivalsCanComeFromAFile) {
 TEST(FleetStory, EveryKindOfArrivalsBringsWhatItPromises) {
     const auto served = [](const std::string& work) {
         const Scenario scenario =
-            one("duration: 101s", "    workload: {enabled: true, " + work + "}\n");
+            lone("duration: 101s", "    workload: {enabled: true, " + work + "}\n");
         return static_cast<double>(simulate(scenario, 1).seen.waits.size());
     };
     EXPECT_NEAR(served("arrivals: steady, rate: 20"), 20 * 99, 20);
@@ -415,8 +483,8 @@ TEST(FleetStory, WhoeverWaitsInVainIsRefusedOrTriesAgain) {
     const std::string starved = "duration: 1m\nfaults: [{kind: outage, at: 0s, for: 1h}]";
     const std::string work =
         "    workload: {enabled: true, arrivals: steady, rate: 1, maxWait: 1s, retries: ";
-    const Result once = simulate(one(starved, work + "0}\n"), 1);
-    const Result more = simulate(one(starved, work + "5}\n"), 1);
+    const Result once = simulate(lone(starved, work + "0}\n"), 1);
+    const Result more = simulate(lone(starved, work + "5}\n"), 1);
     EXPECT_GT(once.seen.refused, 50);
     EXPECT_EQ(quantile(once.seen.waits, 0.5), seconds{1}) << "they did wait, though in vain";
     EXPECT_LT(more.seen.refused, once.seen.refused);
@@ -429,9 +497,9 @@ TEST(FleetStory, WaitsInVainCountForWhatIsPromised) {
     const std::string work = "    workload: {enabled: true, arrivals: steady, rate: 1, maxWait: ";
     for (const char* patience : {"1s", "10h"}) {  // Refused, or still waiting at the end.
         const Result result = simulate(
-            one("duration: 1m\nfaults: [{kind: outage, at: 0s, for: 1h}]\n"
-                "assertions: [{kind: maxWait, quantile: 0.5, within: 500ms}, {kind: zeroEmpty}]",
-                work + patience + "}\n"),
+            lone("duration: 1m\nfaults: [{kind: outage, at: 0s, for: 1h}]\n"
+                 "assertions: [{kind: maxWait, quantile: 0.5, within: 500ms}, {kind: zeroEmpty}]",
+                 work + patience + "}\n"),
             1);
         ASSERT_EQ(result.violations.size(), 2) << patience;
         EXPECT_EQ(result.violations[0].assertion, "maxWait");
@@ -442,7 +510,7 @@ TEST(FleetStory, WaitsInVainCountForWhatIsPromised) {
 // --- Looking at it ---
 
 TEST(FleetStory, ExplainsWhyItIsShortAndTracesOneProcess) {
-    const Scenario scenario = one("duration: 1m\nlimiterPerSec: 10");
+    const Scenario scenario = lone("duration: 1m\nlimiterPerSec: 10");
     Watch watch;
     watch.explain_at = seconds{2};
     watch.traced = "a";
@@ -458,7 +526,7 @@ TEST(FleetStory, ExplainsWhyItIsShortAndTracesOneProcess) {
 
 TEST(FleetStory, SeesHowOldConnectionsAreAndHowLongTheyLieReady) {
     const Result result = simulate(
-        one("duration: 10m", "    workload: {enabled: true, arrivals: steady, rate: 20}\n"), 1);
+        lone("duration: 10m", "    workload: {enabled: true, arrivals: steady, rate: 20}\n"), 1);
     EXPECT_THAT(result.seen.age_rows.size(), AllOf(Ge(55), Le(61)));
     for (const AgeRow& row : result.seen.age_rows) {
         const auto all = std::accumulate(row.counts.begin(), row.counts.end(), 0U);

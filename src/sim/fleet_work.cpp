@@ -101,13 +101,16 @@ void Fleet::ask(Pool& pool, Request request) {
 // Its wait was at least this long, and counts as that of those who were served.
 void Fleet::note_unserved(Pool& pool, const Request& request) {
     ++pool.counters.empty;
-    result_.seen.empties.push_back(request.asked);
+    result_.seen.empties.push_back({request.asked, pool.number, now() - request.asked});
     result_.seen.waits.push_back(now() - request.asked);
 }
 
 void Fleet::give_back(Pool& pool, pool::ConnectionId id) {
     Connection& connection = pool.connections[id.slot];
     connection.lent = false;
+    if (!connection.dead && now() - connection.opened >= scenario_.cluster.age_max) {
+        lose(pool, connection);  // Its time was over; the server only let this be finished.
+    }
     --pool.busy;
     ++pool.counters.work_completed;
     const bool dead = connection.dead;

@@ -1,6 +1,7 @@
 // The assertions of the pool that ships: all are evaluated, and every violation is told.
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "model.hpp"
 #include <fmt/core.h>
@@ -23,16 +24,10 @@ public:
     }
 
 private:
-    void violate(const Assertion& assertion,
-                 Time at,
-                 std::string what,
-                 const std::string& service = {}) {
-        violations_.push_back({.assertion = assertion.name.empty()
-                                                ? std::string(to_string(assertion.kind))
-                                                : assertion.name,
-                               .service = service,
-                               .at = at,
-                               .what = std::move(what)});
+    void violate(const Assertion& assertion, Violation violation) {
+        violation.assertion =
+            assertion.name.empty() ? std::string(to_string(assertion.kind)) : assertion.name;
+        violations_.push_back(std::move(violation));
     }
 
     void judge(const Assertion& a) {
@@ -43,17 +38,19 @@ private:
             case AssertionKind::recover_within:
                 return judge_recovery(a);
             case AssertionKind::max_open_rate_sliding:
-                return judge_sliding(a, seen.opened, "connections were opened");
+                return judge_sliding(a, seen.opened, "connections", "were opened");
             case AssertionKind::max_empty_rate:
-                return judge_sliding(a, seen.empties, "requests were not served at once");
+                return judge_sliding(a, asked(), "requests", "were not served at once");
             case AssertionKind::max_server_rejects:
-                return judge_count(a, seen.rejected(), "openings were refused by the cluster");
+                return judge_count(a, seen.rejects, "openings", "were refused by the cluster");
             case AssertionKind::max_total_connections:
-                return judge_count(a, seen.total_max, "connections were open at a time");
+                return judge_count(a, seen.peaks, "connections", "were open at a time");
             case AssertionKind::max_wasted_opens:
-                return judge_count(a, seen.wasted, "connections were opened for nothing");
+                return judge_count(a, seen.wasted, "connections", "were opened for nothing");
+            case AssertionKind::zero_empty:
+                return judge_count(a, asked(), "requests", "were not served at once");
             case AssertionKind::no_leak:
-                return judge_count(a, std::abs(seen.leaked), "connections belong to nobody");
+                return judge_leak(a);
             case AssertionKind::max_wait:
                 return judge_wait(a);
             case AssertionKind::max_discard_full_fraction:
@@ -66,8 +63,6 @@ private:
                 return judge_convergence(a);
             case AssertionKind::stable_for:
                 return judge_stability(a);
-            case AssertionKind::zero_empty:
-                return judge_empty(a);
         }
     }
 
@@ -82,84 +77,135 @@ private:
         }
         if (worst != nullptr) {
             violate(a,
-                    worst->at,
-                    fmt::format("{} of {} connections, {:g} % are asked for",
-                                worst->owned,
-                                worst->target,
-                                100 * a.value));
+                    {.service = shortest_at(worst->at),
+                     .at = worst->at,
+                     .what = fmt::format("{} of {} connections, {:g} % are asked for",
+                                         worst->owned,
+                                         worst->target,
+                                         100 * a.value),
+                     .value = static_cast<double>(worst->owned) / worst->target,
+                     .limit = a.value,
+                     .unit = "share",
+                     .fleet = true});
         }
     }
 
     void judge_recovery(const Assertion& a) {
         for (const Strike& strike : result_.seen.struck) {
             const Time took = recovery_after(totals_, strike.at, a.value);
-            if (took > a.limit && a.event.value_or(strike.kind) == strike.kind) {
-                violate(
-                    a,
-                    strike.at,
-                    fmt::format("after {} the fleet was back {}, {} are allowed",
-                                to_string(strike.kind),
-                                took == Time::max() ? "never" : "after " + format_duration(took),
-                                format_duration(a.limit)));
+            if (took <= a.limit || a.event.value_or(strike.kind) != strike.kind) {
+                continue;
             }
+            const bool never = took == Time::max();
+            violate(a,
+                    {.service = shortest_at(strike.at + a.limit),
+                     .at = strike.at,
+                     .what = fmt::format("after {} the fleet was back {}, {} are allowed",
+                                         to_string(strike.kind),
+                                         never ? "never" : "after " + format_duration(took),
+                                         format_duration(a.limit)),
+                     .value = never ? std::nullopt : std::optional(in_ms(took)),
+                     .limit = in_ms(a.limit),
+                     .unit = "ms",
+                     .fleet = true});
         }
     }
 
-    void judge_sliding(const Assertion& a, const std::vector<Time>& moments, const char* what) {
-        std::vector<Time> sorted = moments;
-        std::ranges::sort(sorted);
+    void judge_sliding(const Assertion& a,
+                       std::vector<Incident> incidents,
+                       const char* unit,
+                       const char* what) {
+        std::ranges::sort(incidents, {}, in_order);
         std::size_t first = 0;
-        std::size_t most = 0;
-        Time when{};
-        for (std::size_t i = 0; i < sorted.size(); ++i) {
-            while (sorted[i] - sorted[first] >= a.window) {
+        std::span<const Incident> most;
+        for (std::size_t i = 0; i < incidents.size(); ++i) {
+            while (incidents[i].at - incidents[first].at >= a.window) {
                 ++first;
             }
-            if (i + 1 - first > most) {
-                most = i + 1 - first;
-                when = sorted[first];
+            if (i + 1 - first > most.size()) {
+                most = std::span(incidents).subspan(first, i + 1 - first);
             }
         }
-        if (static_cast<double>(most) > a.value) {
+        if (static_cast<double>(most.size()) > a.value) {
             violate(a,
-                    when,
-                    fmt::format("{} {} within {}, {:g} are allowed",
-                                most,
-                                what,
-                                format_duration(a.window),
-                                a.value));
+                    {.service = busiest(most),
+                     .at = most.front().at,
+                     .what = fmt::format("{} {} {} within {}, {:g} are allowed",
+                                         most.size(),
+                                         unit,
+                                         what,
+                                         format_duration(a.window),
+                                         a.value),
+                     .value = static_cast<double>(most.size()),
+                     .limit = a.value,
+                     .unit = unit,
+                     .fleet = true});
         }
     }
 
-    void judge_count(const Assertion& a, std::int64_t count, const char* what) {
-        if (static_cast<double>(count) > a.value) {
+    // Told with the moment of the first that was one too many, and whose it was.
+    void judge_count(const Assertion& a,
+                     const std::vector<Incident>& incidents,
+                     const char* unit,
+                     const char* what) {
+        const auto count = static_cast<double>(incidents.size());
+        if (count > a.value) {
+            const Incident& first = incidents[static_cast<std::size_t>(a.value)];
             violate(a,
-                    scenario_.duration,
-                    fmt::format("{} {}, {:g} are allowed", count, what, a.value));
+                    {.service = name_of(first.service),
+                     .at = first.at,
+                     .what = fmt::format(
+                         "{} {} {}, {:g} are allowed", incidents.size(), unit, what, a.value),
+                     .value = count,
+                     .limit = a.value,
+                     .unit = unit,
+                     .fleet = true});
         }
     }
 
-    // Told with the moment of the first.
-    void judge_empty(const Assertion& a) {
-        const std::vector<Time>& empties = result_.seen.empties;
-        if (!empties.empty()) {
-            violate(
-                a,
-                *std::ranges::min_element(empties),
-                fmt::format("{} requests were not served at once, 0 are allowed", empties.size()));
-        }
+    // At the end the cluster holds what the processes hold, and the table counts no more than that.
+    void judge_leak(const Assertion& a) {
+        const auto told = [&](std::int64_t count, std::string service, const char* what) {
+            if (count > 0) {
+                violate(a,
+                        {.service = std::move(service),
+                         .at = scenario_.duration,
+                         .what = fmt::format("{} {}, 0 are allowed", count, what),
+                         .value = static_cast<double>(count),
+                         .unit = "connections",
+                         .fleet = true});
+            }
+        };
+        const std::vector<Incident>& orphans = result_.seen.orphans;
+        told(std::abs(result_.seen.leaked), "", "connections belong to nobody");
+        told(std::ssize(orphans),
+             orphans.empty() ? "" : busiest(orphans),
+             "slots are counted whose process is gone");
     }
 
+    // Told with the first who waited for longer than that.
     void judge_wait(const Assertion& a) {
         const Time wait = quantile(result_.seen.waits, a.quantile);
-        if (wait > a.limit) {
-            violate(a,
-                    scenario_.duration,
-                    fmt::format("{:g} % of the borrowers waited up to {}, {} are allowed",
-                                100 * a.quantile,
-                                format_duration(wait),
-                                format_duration(a.limit)));
+        if (wait <= a.limit) {
+            return;
         }
+        const Delay* first = nullptr;
+        for (const Delay& delay : result_.seen.empties) {
+            if (delay.waited > a.limit && (first == nullptr || delay.asked < first->asked)) {
+                first = &delay;
+            }
+        }
+        violate(a,
+                {.service = first == nullptr ? "" : name_of(first->service),
+                 .at = first == nullptr ? scenario_.duration : first->asked,
+                 .what = fmt::format("{:g} % of the borrowers waited up to {}, {} are allowed",
+                                     100 * a.quantile,
+                                     format_duration(wait),
+                                     format_duration(a.limit)),
+                 .value = in_ms(wait),
+                 .limit = in_ms(a.limit),
+                 .unit = "ms",
+                 .fleet = true});
     }
 
     void judge_surplus(const Assertion& a) {
@@ -170,53 +216,86 @@ private:
             surplus += static_cast<double>(last.counters.discard_full);
         }
         if (opened > 0 && surplus / opened > a.value) {
+            const auto most = std::ranges::max_element(
+                result_.last, {}, [](const Sample& s) { return s.counters.discard_full; });
             violate(a,
-                    scenario_.duration,
-                    fmt::format("{:.3g} % of what was opened was one too many, {:g} % are allowed",
-                                100 * surplus / opened,
-                                100 * a.value));
+                    {.service = name_of(most->service),
+                     .at = scenario_.duration,
+                     .what = fmt::format(
+                         "{:.3g} % of what was opened was one too many, {:g} % are allowed",
+                         100 * surplus / opened,
+                         100 * a.value),
+                     .value = surplus / opened,
+                     .limit = a.value,
+                     .unit = "share",
+                     .fleet = true});
         }
     }
 
     void judge_closures(const Assertion& a) {
-        const auto& closures = result_.seen.closures;
-        const auto most = std::ranges::max_element(closures);
-        if (most != closures.end() && *most > a.value) {
+        const std::vector<Incident>& closed = result_.seen.closed;  // In order of time.
+        const auto second = [](const Incident& one) {
+            return std::chrono::floor<std::chrono::seconds>(one.at);
+        };
+        std::span<const Incident> most;
+        for (std::size_t first = 0, i = 0; i < closed.size(); ++i) {
+            first = second(closed[i]) == second(closed[first]) ? first : i;
+            if (i + 1 - first > most.size()) {
+                most = std::span(closed).subspan(first, i + 1 - first);
+            }
+        }
+        if (static_cast<double>(most.size()) > a.value) {
             violate(
                 a,
-                std::chrono::seconds{most - closures.begin()},
-                fmt::format(
-                    "{} connections were closed in one second, {:g} are allowed", *most, a.value));
+                {.service = busiest(most),
+                 .at = second(most.front()),
+                 .what = fmt::format("{} connections were closed in one second, {:g} are allowed",
+                                     most.size(),
+                                     a.value),
+                 .value = static_cast<double>(most.size()),
+                 .limit = a.value,
+                 .unit = "connections",
+                 .fleet = true});
         }
     }
 
     void judge_steady(const Assertion& a) {
-        const auto opens =
-            std::ranges::count_if(result_.seen.opened, [&](Time when) { return when >= a.after; });
+        const std::vector<Incident>& opened = result_.seen.opened;  // In order of time.
+        const auto from = std::ranges::lower_bound(opened, a.after, {}, &Incident::at);
         const double seconds = std::chrono::duration<double>(scenario_.duration - a.after).count();
-        const double rate = seconds > 0 ? static_cast<double>(opens) / seconds : 0;
-        if (rate > a.value) {
+        const auto count = static_cast<double>(opened.end() - from);
+        if (seconds > 0 && count / seconds > a.value) {
             violate(
                 a,
-                a.after,
-                fmt::format(
-                    "{:.3g} connections were opened per second, {:g} are allowed", rate, a.value));
+                {.service = busiest({from, opened.end()}),
+                 .at = a.after,
+                 .what = fmt::format("{:.3g} connections were opened per second, {:g} are allowed",
+                                     count / seconds,
+                                     a.value),
+                 .value = count / seconds,
+                 .limit = a.value,
+                 .unit = "per_second",
+                 .fleet = true});
         }
     }
 
     void judge_convergence(const Assertion& a) {
         for (std::size_t i = 0; i < scenario_.services.size(); ++i) {
             const Time took = result_.seen.filled[i];
-            if (took > a.limit) {
-                violate(a,
-                        scenario_.services[i].start_delay + a.limit,
-                        took == Time::max()
-                            ? std::string("never had its connections")
-                            : fmt::format("had its connections after {}, {} are allowed",
-                                          format_duration(took),
-                                          format_duration(a.limit)),
-                        scenario_.services[i].name);
+            if (took <= a.limit) {
+                continue;
             }
+            const bool never = took == Time::max();
+            violate(a,
+                    {.service = scenario_.services[i].name,
+                     .at = scenario_.services[i].start_delay + a.limit,
+                     .what = never ? std::string("never had its connections")
+                                   : fmt::format("had its connections after {}, {} are allowed",
+                                                 format_duration(took),
+                                                 format_duration(a.limit)),
+                     .value = never ? std::nullopt : std::optional(in_ms(took)),
+                     .limit = in_ms(a.limit),
+                     .unit = "ms"});
         }
     }
 
@@ -232,16 +311,67 @@ private:
             const Time since = sample.at - service.start_delay - filled;
             if (since >= Time{0} && since <= a.limit && sample.owned() < sample.target) {
                 told[sample.service] = true;
-                violate(a,
-                        sample.at,
-                        fmt::format("{} of {} connections {} after it was full, {} are asked for",
-                                    sample.owned(),
-                                    sample.target,
-                                    format_duration(since),
-                                    format_duration(a.limit)),
-                        service.name);
+                violate(
+                    a,
+                    {.service = service.name,
+                     .at = sample.at,
+                     .what = fmt::format("{} of {} connections {} after it was full, {} are asked "
+                                         "for",
+                                         sample.owned(),
+                                         sample.target,
+                                         format_duration(since),
+                                         format_duration(a.limit)),
+                     .value = static_cast<double>(sample.owned()),
+                     .limit = static_cast<double>(sample.target),
+                     .unit = "connections"});
             }
         }
+    }
+
+    // When each asked who was not served at once, in order of time.
+    [[nodiscard]] std::vector<Incident> asked() const {
+        std::vector<Incident> all;
+        all.reserve(result_.seen.empties.size());
+        for (const Delay& delay : result_.seen.empties) {
+            all.push_back({delay.asked, delay.service});
+        }
+        std::ranges::sort(all, {}, in_order);
+        return all;
+    }
+
+    [[nodiscard]] const std::string& name_of(std::uint32_t service) const {
+        return scenario_.services[service].name;
+    }
+
+    // Whose most of them are; the first in file order, if several have as many.
+    [[nodiscard]] std::string busiest(std::span<const Incident> incidents) const {
+        std::vector<std::size_t> counts(scenario_.services.size());
+        for (const Incident& one : incidents) {
+            ++counts[one.service];
+        }
+        return scenario_
+            .services[static_cast<std::size_t>(std::ranges::max_element(counts) - counts.begin())]
+            .name;
+    }
+
+    // Which service misses most at the first sample from `at` on.
+    [[nodiscard]] std::string shortest_at(Time at) const {
+        const Sample* worst = nullptr;
+        const auto missing = [](const Sample& sample) { return sample.target - sample.owned(); };
+        auto sample = std::ranges::lower_bound(result_.samples, at, {}, &Sample::at);
+        for (const auto row = sample; sample != result_.samples.end() && sample->at == row->at;
+             ++sample) {
+            worst = worst == nullptr || missing(*sample) > missing(*worst) ? &*sample : worst;
+        }
+        return worst == nullptr ? "" : name_of(worst->service);
+    }
+
+    static std::pair<Time, std::uint32_t> in_order(const Incident& one) {
+        return {one.at, one.service};
+    }
+
+    static double in_ms(Time time) {
+        return std::chrono::duration<double, std::milli>(time).count();
     }
 
     const Scenario& scenario_;

@@ -11,6 +11,10 @@ namespace {
 
 using Maybe = std::optional<Violation>;
 
+double in_ms(Time time) {
+    return std::chrono::duration<double, std::milli>(time).count();
+}
+
 Maybe judge_open_rate(const Scenario& scenario, const Result& result) {
     if (scenario.opens_per_second_max < 0) {
         return {};
@@ -24,7 +28,11 @@ Maybe judge_open_rate(const Scenario& scenario, const Result& result) {
                      .service = {},
                      .at = std::chrono::seconds{found - result.opens.begin()},
                      .what = fmt::format(
-                         "{} connections were opened in one second, {} are allowed", *found, most)};
+                         "{} connections were opened in one second, {} are allowed", *found, most),
+                     .value = static_cast<double>(*found),
+                     .limit = static_cast<double>(most),
+                     .unit = "connections",
+                     .fleet = true};
 }
 
 // The samples of one service, in order of time.
@@ -40,41 +48,50 @@ std::vector<const Sample*> samples_of(const Result& result, std::uint32_t servic
 
 Maybe judge_convergence(const Scenario& scenario, const Result& result, std::uint32_t number) {
     const Service& service = scenario.services[number];
-    const auto violation = [&](const char* assertion, Time at, std::string what) {
-        return Violation{assertion, service.name, at, std::move(what)};
+    const auto late = [&](Time at, std::string what, std::optional<double> took_ms) {
+        return Violation{.assertion = "assertConvergeWithin",
+                         .service = service.name,
+                         .at = at,
+                         .what = std::move(what),
+                         .value = took_ms,
+                         .limit = in_ms(scenario.converge_within),
+                         .unit = "ms"};
     };
     const std::vector<const Sample*> samples = samples_of(result, number);
     if (samples.empty()) {
-        return violation("assertConvergeWithin",
-                         scenario.duration,
-                         "no sample was taken; choose a shorter sampleEvery");
+        return late(
+            scenario.duration, "no sample was taken; choose a shorter sampleEvery", std::nullopt);
     }
     const Time from = samples.front()->at + service.start_delay;
     const auto reached = std::ranges::find_if(samples, [&](const Sample* sample) {
         return sample->at >= from && sample->owned() >= sample->target;
     });
     if (reached == samples.end()) {
-        return violation("assertConvergeWithin",
-                         scenario.duration,
-                         fmt::format("never reached {} connections", service.target));
+        return late(scenario.duration,
+                    fmt::format("never reached {} connections", service.target),
+                    std::nullopt);
     }
     const Time when = (*reached)->at;
     if (when > from + scenario.converge_within) {
-        return violation("assertConvergeWithin",
-                         when,
-                         fmt::format("reached {} connections after {}, {} are allowed",
-                                     service.target,
-                                     format_duration(when - from),
-                                     format_duration(scenario.converge_within)));
+        return late(when,
+                    fmt::format("reached {} connections after {}, {} are allowed",
+                                service.target,
+                                format_duration(when - from),
+                                format_duration(scenario.converge_within)),
+                    in_ms(when - from));
     }
     const auto dip = std::find_if(reached, samples.end(), [&](const Sample* sample) {
         return sample->at <= when + scenario.stable_for && sample->owned() < sample->target;
     });
     if (scenario.stable_for > Time{0} && dip != samples.end()) {
-        return violation(
-            "assertStableFor",
-            (*dip)->at,
-            fmt::format("fell to {} of {} connections", (*dip)->owned(), service.target));
+        return Violation{
+            .assertion = "assertStableFor",
+            .service = service.name,
+            .at = (*dip)->at,
+            .what = fmt::format("fell to {} of {} connections", (*dip)->owned(), service.target),
+            .value = static_cast<double>((*dip)->owned()),
+            .limit = static_cast<double>(service.target),
+            .unit = "connections"};
     }
     return {};
 }
@@ -97,7 +114,10 @@ Maybe judge_empty(const Scenario& scenario, const Result& result) {
         .assertion = "assertZeroEmptyEvents",
         .service = scenario.services[worst->service].name,
         .at = worst->at,
-        .what = fmt::format("{} times nothing was there to be lent", worst->counters.empty)};
+        .what = fmt::format("{} times nothing was there to be lent", worst->counters.empty),
+        .value = static_cast<double>(worst->counters.empty),
+        .limit = 0,
+        .unit = "requests"};
 }
 
 Maybe judge_closures(const Scenario& scenario, const Result& result) {
@@ -119,7 +139,11 @@ Maybe judge_closures(const Scenario& scenario, const Result& result) {
                              .what = fmt::format("{:.0f} connections were closed in one second, {} "
                                                  "are allowed",
                                                  rate,
-                                                 scenario.closures_per_second_max)};
+                                                 scenario.closures_per_second_max),
+                             .value = rate,
+                             .limit = static_cast<double>(scenario.closures_per_second_max),
+                             .unit = "connections",
+                             .fleet = true};
         }
         before = total;
     }

@@ -144,11 +144,7 @@ private:
         if (!result_.passed()) {
             verdict = "<ul class=\"bad\">";
             for (const Violation& violation : result_.violations) {
-                verdict += fmt::format("<li>{}: {} {} (at {})</li>",
-                                       escape_xml(violation.assertion),
-                                       escape_xml(violation.service),
-                                       escape_xml(violation.what),
-                                       format_duration(violation.at));
+                verdict += fmt::format("<li>{}</li>", escape_xml(told(violation)));
             }
             verdict += "</ul>\n";
         }

@@ -72,16 +72,6 @@ std::string csv_field(const std::string& name) {
     return quoted + "\"";
 }
 
-// "converge: history: never had its connections (at 1m)"
-std::string told(const Violation& violation) {
-    return fmt::format("{}: {}{}{} (at {})",
-                       violation.assertion,
-                       violation.service,
-                       violation.service.empty() ? "" : ": ",
-                       violation.what,
-                       format_duration(violation.at));
-}
-
 std::string keeper_line(const Sample& s) {
     return fmt::format(
         "open {}/{}, opened {} by warm-up, {} by keeper, closed {} by age, {} by "
@@ -133,6 +123,16 @@ std::string table_line(const Observations& seen) {
 }
 
 }  // namespace
+
+std::string told(const Violation& violation) {
+    const bool named = !violation.service.empty();
+    return fmt::format("{}: {}{} (at {}{})",
+                       violation.assertion,
+                       named && !violation.fleet ? violation.service + ": " : "",
+                       violation.what,
+                       format_duration(violation.at),
+                       named && violation.fleet ? ", " + violation.service : "");
+}
 
 std::string moment_text(Time at) {
     return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",

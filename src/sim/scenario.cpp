@@ -128,6 +128,10 @@ private:
             Service service;
             fields.read("name", service.name);
             fields.require(!service.name.empty(), "name", "a service needs a name");
+            fields.require(std::ranges::none_of(
+                               service.name, [](unsigned char c) { return c < 0x20 || c == 0x7f; }),
+                           "name",
+                           "it has a character that cannot be printed");
             fields.require(scenario.profile != Profile::standard ||
                                service.name.find('/') == std::string::npos,
                            "name",
@@ -138,6 +142,9 @@ private:
             fields.read("startDelay", service.start_delay);
             fields.require(
                 service.start_delay >= Time{0}, "startDelay", "a duration is not negative");
+            if (service.start_delay > scenario.duration) {
+                fields.warn("startDelay", "after the end, so it never starts");
+            }
             if (scenario.profile == Profile::compat_s) {
                 read_keeper(fields, service);
             } else {
@@ -340,7 +347,9 @@ Loaded parse_scenario(const std::string& name,
                       const std::function<std::string(const std::string&)>& read) {
     Node root = parse_document(name, text);
     if (root.kind != Node::Kind::map) {
-        throw InvalidArgument(fmt::format("{}: a scenario holds keys, services among them", name));
+        throw InvalidArgument(
+            fmt::format("{}: services: a scenario holds keys, this one among them",
+                        root.place.empty() ? name + ":1:1" : root.place));
     }
     include_files(root, name, read);
     load_traces(root, name, read);

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "scenario_words.hpp"
 #include "templates.hpp"
 #include <fmt/core.h>
-#include <fmt/ranges.h>
 
 #include <holdfast/pool/config.hpp>
 
@@ -20,47 +20,6 @@ constexpr int items_max = 1'000'000;  // Of work, that come at one moment.
 constexpr int retries_max = 1'000;
 constexpr double factor_max = 1'000;
 constexpr double jump_max_s = 366.0 * 86'400;
-
-template <class Enum>
-struct Word {
-    std::string_view word;
-    Enum value;
-};
-
-constexpr std::array fault_words{
-    Word{"cold_start", FaultKind::cold_start},
-    Word{"rolling_restart", FaultKind::rolling_restart},
-    Word{"mass_drop", FaultKind::mass_drop},
-    Word{"crash", FaultKind::crash},
-    Word{"outage", FaultKind::outage},
-    Word{"rejects", FaultKind::rejects},
-    Word{"slow", FaultKind::slow},
-    Word{"credentials", FaultKind::credentials},
-    Word{"partition", FaultKind::partition},
-    Word{"limit", FaultKind::limit},
-    Word{"scale", FaultKind::scale},
-    Word{"load", FaultKind::load},
-    Word{"dynamodb_outage", FaultKind::table_outage},
-    Word{"clock_jump", FaultKind::clock_jump},
-};
-
-constexpr std::array assertion_words{
-    Word{"minOwnedFraction", AssertionKind::min_owned_fraction},
-    Word{"recoverWithin", AssertionKind::recover_within},
-    Word{"maxOpenRateSliding", AssertionKind::max_open_rate_sliding},
-    Word{"maxServerRejects", AssertionKind::max_server_rejects},
-    Word{"maxTotalConnections", AssertionKind::max_total_connections},
-    Word{"maxWait", AssertionKind::max_wait},
-    Word{"maxEmptyRate", AssertionKind::max_empty_rate},
-    Word{"maxDiscardFullFraction", AssertionKind::max_discard_full_fraction},
-    Word{"maxClosuresPerSec", AssertionKind::max_closures_per_sec},
-    Word{"maxWastedOpens", AssertionKind::max_wasted_opens},
-    Word{"noLeak", AssertionKind::no_leak},
-    Word{"steadyOpenRate", AssertionKind::steady_open_rate},
-    Word{"convergeWithin", AssertionKind::converge_within},
-    Word{"stableFor", AssertionKind::stable_for},
-    Word{"zeroEmpty", AssertionKind::zero_empty},
-};
 
 // What each kind looks at, besides its kind and when it strikes.
 constexpr std::array fault_keys{
@@ -79,70 +38,6 @@ constexpr std::array fault_keys{
     Word{"for", FaultKind::table_outage},
     Word{"services value", FaultKind::clock_jump},
 };
-
-// What each kind looks at, besides its kind and its name.
-constexpr std::array assertion_keys{
-    Word{"after until value", AssertionKind::min_owned_fraction},
-    Word{"within value event", AssertionKind::recover_within},
-    Word{"window value", AssertionKind::max_open_rate_sliding},
-    Word{"value", AssertionKind::max_server_rejects},
-    Word{"value", AssertionKind::max_total_connections},
-    Word{"quantile within", AssertionKind::max_wait},
-    Word{"window value", AssertionKind::max_empty_rate},
-    Word{"value", AssertionKind::max_discard_full_fraction},
-    Word{"value", AssertionKind::max_closures_per_sec},
-    Word{"value", AssertionKind::max_wasted_opens},
-    Word{"", AssertionKind::no_leak},
-    Word{"after value", AssertionKind::steady_open_rate},
-    Word{"within", AssertionKind::converge_within},
-    Word{"within", AssertionKind::stable_for},
-    Word{"", AssertionKind::zero_empty},
-};
-
-template <class Enum, std::size_t N>
-std::string_view word_of(const std::array<Word<Enum>, N>& words, Enum value) noexcept {
-    const auto found = std::ranges::find(words, value, &Word<Enum>::value);
-    return found == words.end() ? "" : found->word;
-}
-
-template <class Enum, std::size_t N>
-void read_word(Fields& fields,
-               std::string_view key,
-               const std::array<Word<Enum>, N>& words,
-               Enum& to) {
-    std::string text{fields.has(key) ? "" : word_of(words, to)};
-    fields.read(key, text);
-    if (!fields.has(key)) {
-        return;
-    }
-    const auto found = std::ranges::find(words, text, &Word<Enum>::word);
-    if (found == words.end()) {
-        std::vector<std::string_view> known;
-        known.reserve(words.size());
-        for (const Word<Enum>& word : words) {
-            known.push_back(word.word);
-        }
-        fields.refuse(key, fmt::format("choose from {}", fmt::join(known, ", ")));
-    }
-    to = found->value;
-}
-
-// A key that a kind does not look at is a wish that nobody hears. `heard` are words with spaces
-// between them.
-void refuse_unheard(const Fields& fields,
-                    std::string_view kind,
-                    std::string_view heard,
-                    std::initializer_list<std::string_view> keys) {
-    const std::string among = fmt::format(" {} ", heard);
-    for (const std::string_view key : keys) {
-        fields.require(
-            !fields.has(key) || among.find(fmt::format(" {} ", key)) != std::string::npos,
-            key,
-            fmt::format("{} does not look at it; {}",
-                        kind,
-                        heard.empty() ? "leave it out" : fmt::format("it takes: {}", heard)));
-    }
-}
 
 // A duration, or {uniform: [5ms, 10ms]}, {median: 80ms, p99: 300ms}, {listed: [...]}.
 void read_latency(Fields& fields, std::string_view key, Latency& to) {
@@ -212,6 +107,7 @@ void read_cluster(Fields fields, Cluster& cluster) {
     fields.require(cluster.ceiling >= 1, "ceiling", "give 1 or more");
     fields.read("maxAge", cluster.age_max);
     fields.require(cluster.age_max > Time{0}, "maxAge", "give more than 0");
+    fields.read("ageGrace", cluster.age_grace);
     read_latency(fields, "connect", cluster.connect);
     read_failures(fields, cluster);
     fields.finish();
@@ -267,7 +163,8 @@ void read_slots(Fields& top, const Cluster& cluster, Slots& slots) {
     Fields fields(top.below("slots"), "slots", top.rules());
     read_word(fields, "kind", kinds, slots.kind);
     fields.read("block", slots.block);
-    fields.require(slots.block >= 1 && slots.block <= std::min(cluster.ceiling, block_max),
+    const bool fits = slots.kind != SlotsKind::blocks || slots.block <= cluster.ceiling;
+    fields.require(slots.block >= 1 && slots.block <= block_max && fits,
                    "block",
                    fmt::format("give 1 to {}, and no more than the ceiling", block_max));
     fields.read("ttl", slots.ttl);
@@ -354,106 +251,6 @@ Fault read_fault(Fields fields, const Scenario& scenario) {
     return fault;
 }
 
-// Most say nothing without a limit. Those that do have one of their own.
-void require_limit(const Fields& fields, Assertion& assertion, int ceiling) {
-    fields.require(assertion.value >= 0, "value", "give 0 or more");
-    switch (assertion.kind) {
-        case AssertionKind::recover_within:
-            fields.require(fields.has("within"), "within", "say how soon");
-            [[fallthrough]];
-        case AssertionKind::min_owned_fraction:
-            assertion.value = fields.has("value") ? assertion.value : 1;
-            return fields.require(assertion.value <= 1, "value", "a share: give 0 to 1");
-        case AssertionKind::max_discard_full_fraction:
-            return fields.require(
-                fields.has("value") && assertion.value <= 1, "value", "a share: give 0 to 1");
-        case AssertionKind::max_total_connections:
-            assertion.value = fields.has("value") ? assertion.value : ceiling;
-            return;
-        case AssertionKind::max_wait:
-        case AssertionKind::converge_within:
-        case AssertionKind::stable_for:
-            return fields.require(fields.has("within"), "within", "say how long");
-        case AssertionKind::max_open_rate_sliding:
-        case AssertionKind::max_empty_rate:
-        case AssertionKind::max_closures_per_sec:
-        case AssertionKind::steady_open_rate:
-            return fields.require(fields.has("value"), "value", "say how many");
-        default:
-            return;
-    }
-}
-
-Assertion read_assertion(Fields fields, int ceiling) {
-    Assertion assertion;
-    fields.require(fields.has("kind"), "kind", "say what is asserted");
-    read_word(fields, "kind", assertion_words, assertion.kind);
-    fields.read("name", assertion.name);
-    std::string event;
-    fields.read("event", event);  // Any, if it is missing.
-    if (fields.has("event")) {
-        read_word(fields, "event", fault_words, assertion.event.emplace());
-    }
-    fields.read("after", assertion.after);
-    fields.read("until", assertion.until);
-    fields.read("value", assertion.value);
-    fields.read("within", assertion.limit);
-    fields.read("window", assertion.window);
-    fields.require(assertion.window > Time{0}, "window", "give more than 0");
-    fields.read("quantile", assertion.quantile);
-    fields.require(assertion.quantile > 0 && assertion.quantile <= 1,
-                   "quantile",
-                   "give more than 0, at most 1");
-    require_limit(fields, assertion, ceiling);
-    refuse_unheard(fields,
-                   to_string(assertion.kind),
-                   word_of(assertion_keys, assertion.kind),
-                   {"event", "after", "until", "value", "within", "window", "quantile"});
-    fields.finish();
-    return assertion;
-}
-
-// Each entry of a list, in file order.
-template <class Read>
-void read_list(Fields& fields, std::string_view key, Read read) {
-    const Node& list = fields.below(key);
-    fields.require(
-        list.kind == Node::Kind::list || list.kind == Node::Kind::null, key, "expected a list");
-    for (std::size_t i = 0; i < list.items.size(); ++i) {
-        read(Fields(list.items[i], fmt::format("{}[{}]", fields.path_of(key), i), fields.rules()));
-    }
-}
-
-// What the older models assert, in the words of this one. Only the file's own wishes count.
-void take_old_assertions(const Fields& top, Scenario& scenario) {
-    if (scenario.opens_per_second_max >= 0 && top.has("assertMaxConnectsPerSec")) {
-        scenario.assertions.push_back(
-            {.kind = AssertionKind::max_open_rate_sliding,
-             .name = "assertMaxConnectsPerSec",
-             .value = static_cast<double>(scenario.opens_per_second_max)});
-    }
-    if (top.has("assertConvergeWithin")) {
-        scenario.assertions.push_back({.kind = AssertionKind::converge_within,
-                                       .name = "assertConvergeWithin",
-                                       .limit = scenario.converge_within});
-    }
-    if (top.has("assertStableFor") && scenario.stable_for > Time{0}) {
-        scenario.assertions.push_back({.kind = AssertionKind::stable_for,
-                                       .name = "assertStableFor",
-                                       .limit = scenario.stable_for});
-    }
-    if (scenario.closures_per_second_max >= 0 && top.has("assertMaxClosurePerSec")) {
-        scenario.assertions.push_back(
-            {.kind = AssertionKind::max_closures_per_sec,
-             .name = "assertMaxClosurePerSec",
-             .value = static_cast<double>(scenario.closures_per_second_max)});
-    }
-    if (scenario.zero_empty) {
-        scenario.assertions.push_back(
-            {.kind = AssertionKind::zero_empty, .name = "assertZeroEmptyEvents"});
-    }
-}
-
 // A fleet that is never asked for anything would hold whatever is promised.
 void require_arrivals(const Fields& fields, const Workload& work) {
     const bool closed = work.arrivals == Arrivals::closed;
@@ -486,24 +283,15 @@ std::string_view to_string(FaultKind kind) noexcept {
     return word_of(fault_words, kind);
 }
 
-std::string_view to_string(AssertionKind kind) noexcept {
-    return word_of(assertion_words, kind);
-}
-
 void read_standard(Fields& top, Scenario& scenario) {
     read_cluster(Fields(top.below("cluster"), "cluster", top.rules()), scenario.cluster);
     read_limiter(Fields(top.below("limiter"), "limiter", top.rules()), scenario.limiter);
     read_table(Fields(top.below("dynamodb"), "dynamodb", top.rules()), scenario.table);
     read_slots(top, scenario.cluster, scenario.slots);
-    take_old_assertions(top, scenario);
-    scenario.assertions.push_back({.kind = AssertionKind::max_total_connections,
-                                   .value = static_cast<double>(scenario.cluster.ceiling)});
     read_list(top, "faults", [&](Fields one) {
         scenario.faults.push_back(read_fault(std::move(one), scenario));
     });
-    read_list(top, "assertions", [&](Fields one) {
-        scenario.assertions.push_back(read_assertion(std::move(one), scenario.cluster.ceiling));
-    });
+    read_assertions(top, scenario);
 }
 
 void read_standard_service(Fields& fields, Service& service) {

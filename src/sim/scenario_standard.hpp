@@ -7,6 +7,8 @@ namespace holdfast::sim {
 
 // cluster, limiter, slots, faults, assertions.
 void read_standard(Fields& top, Scenario& scenario);
+// assert... of the older models, and assertions.
+void read_assertions(Fields& top, Scenario& scenario);
 // inFlight, lead, overshoot, spread, pollEvery, countLent, probeEvery.
 void read_standard_service(Fields& fields, Service& service);
 // How many pools the service has in its process. Requires: at most `most` are left.

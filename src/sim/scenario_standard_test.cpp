@@ -15,13 +15,13 @@ using testing::HasSubstr;
 
 const std::string services = "\nservices:\n  - name: a\n";
 
-Scenario load(const std::string& text) {
+Scenario load_standard(const std::string& text) {
     return parse_scenario("fleet.yaml", text).scenario;
 }
 
 TEST(StandardScenario, HasTheClustersLimitsByDefault) {
     HOLDFAST_CHECK("poolsim loader.defaults");
-    const Scenario scenario = load(services);
+    const Scenario scenario = load_standard(services);
     EXPECT_EQ(scenario.cluster.rate, 100);
     EXPECT_EQ(scenario.cluster.burst, 1'000);
     EXPECT_EQ(scenario.cluster.ceiling, 10'000);
@@ -37,7 +37,7 @@ TEST(StandardScenario, HasTheClustersLimitsByDefault) {
 }
 
 TEST(StandardScenario, ReadsWhatItIsGiven) {
-    const Scenario scenario = load(
+    const Scenario scenario = load_standard(
         "cluster: {rate: 50, connect: {listed: [1ms, 2ms]}}\n"
         "limiter: {kind: local, burst: 7}\n"
         "slots: share\n"
@@ -58,7 +58,7 @@ TEST(StandardScenario, ReadsWhatItIsGiven) {
 // As the reservoir that ships: one in fifty more, and at least one.
 TEST(StandardScenario, ALeadBringsRoomForTheReplacements) {
     const auto overshoot = [](const std::string& more) {
-        return load(services + more).services[0].overshoot;
+        return load_standard(services + more).services[0].overshoot;
     };
     EXPECT_EQ(overshoot(""), 0);
     EXPECT_EQ(overshoot("    lead: 30s\n"), 1);
@@ -67,7 +67,7 @@ TEST(StandardScenario, ALeadBringsRoomForTheReplacements) {
 }
 
 TEST(StandardScenario, TheCeilingIsTheLimitOfConnectionsThatNobodyNamed) {
-    const Scenario scenario = load(
+    const Scenario scenario = load_standard(
         "cluster: {ceiling: 70}\nassertions: [{kind: maxTotalConnections},\n"
         "  {kind: maxTotalConnections, value: 60}, {kind: recoverWithin, within: 1s}]" +
         services);
@@ -75,6 +75,42 @@ TEST(StandardScenario, TheCeilingIsTheLimitOfConnectionsThatNobodyNamed) {
     EXPECT_EQ(scenario.assertions[1].value, 70);
     EXPECT_EQ(scenario.assertions[2].value, 60);
     EXPECT_EQ(scenario.assertions[3].value, 1) << "all of its target";
+}
+
+// The words of those who ask for them: how soon is a value beside a fraction, and the waits of one
+// assertion are several.
+TEST(StandardScenario, AssertionsAreWrittenAsTheyAreSpokenOf) {
+    const Scenario scenario = load_standard(
+        "assertions:\n"
+        "  - {kind: recoverWithin, event: mass_drop, value: 1.5s, fraction: 0.9}\n"
+        "  - {kind: maxWait, p50: 1ms, p95: 5ms, p99: 20ms, max: 1s}\n"
+        "  - {kind: maxWait, name: tail, p99: 30ms}\n"
+        "  - {kind: steadyOpenRate, after: 1m, max: 3.5}" +
+        services);
+    ASSERT_EQ(scenario.assertions.size(), 1 + 1 + 4 + 1 + 1);
+    const Assertion& recovery = scenario.assertions[1];
+    EXPECT_EQ(recovery.limit, milliseconds{1'500});
+    EXPECT_EQ(recovery.value, 0.9);
+    EXPECT_EQ(recovery.event, FaultKind::mass_drop);
+    EXPECT_EQ(scenario.assertions[3].name, "maxWait.p95");
+    EXPECT_EQ(scenario.assertions[3].quantile, 0.95);
+    EXPECT_EQ(scenario.assertions[3].limit, milliseconds{5});
+    EXPECT_EQ(scenario.assertions[5].quantile, 1);
+    EXPECT_EQ(scenario.assertions[6].name, "tail.p99");
+    EXPECT_EQ(scenario.assertions[7].value, 3.5);
+}
+
+TEST(StandardScenario, ADurationMayHaveAFraction) {
+    const auto duration = [](const std::string& text) {
+        return load_standard("duration: " + text + services).duration;
+    };
+    EXPECT_EQ(duration("1.5s"), milliseconds{1'500});
+    EXPECT_EQ(duration("1m2.25s"), milliseconds{62'250});
+    EXPECT_EQ(duration("1.5h30m"), minutes{120});
+    EXPECT_EQ(duration(".5m"), seconds{30});
+    for (const char* text : {"1.s", "1.5", "1..5s", "1.5x", "1.5s1.5s", "1.5.5s", "."}) {
+        EXPECT_THROW((void)duration(text), InvalidArgument) << text;
+    }
 }
 
 TEST(StandardScenario, AFaultAfterTheEndIsSaidSo) {
@@ -95,8 +131,8 @@ TEST(StandardScenario, WorkThatIsNotSwitchedOnIsSaidSo) {
 }
 
 TEST(StandardScenario, EachPoolOfAProcessIsARow) {
-    const Scenario scenario =
-        load("services: [{name: a, pools: 2, targetReady: 7}, {name: b, startDelay: 3s}]\n");
+    const Scenario scenario = load_standard(
+        "services: [{name: a, pools: 2, targetReady: 7}, {name: b, startDelay: 3s}]\n");
     ASSERT_EQ(scenario.services.size(), 3);
     EXPECT_EQ(scenario.services[0].name, "a/1");
     EXPECT_EQ(scenario.services[1].name, "a/2");
@@ -127,7 +163,7 @@ TEST(StandardScenario, TheOlderModelsRefuseSeveralPools) {
 void expect_refused(const std::vector<std::pair<std::string, std::string>>& all) {
     for (const auto& [text, message] : all) {
         try {
-            (void)load(text + services);
+            (void)load_standard(text + services);
             ADD_FAILURE() << text << " was accepted";
         } catch (const InvalidArgument& error) {
             EXPECT_THAT(error.what(), AllOf(HasSubstr("fleet.yaml:"), HasSubstr(message))) << text;

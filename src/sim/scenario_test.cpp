@@ -118,8 +118,8 @@ TEST(Scenario, EachRefusalNamesFileLineAndKey) {
         {one + "    colour: red\n", "fleet.yaml:3:13: services[0].colour: unknown key"},
         {"seed: 1\nseed: 2\n" + one, "fleet.yaml:2:1: seed is set twice"},
         {"services: [", "fleet.yaml:1:1: this is neither YAML nor JSON"},
-        {"- 1\n", "fleet.yaml: a scenario holds keys"},
-        {one + "endpoint: ${who}\n", "fleet.yaml:3:11: there is no variable 'who'"},
+        {"- 1\n", "fleet.yaml:1:1: services: a scenario holds keys"},
+        {one + "endpoint: ${who}\n", "fleet.yaml:3:11: endpoint: there is no variable 'who'"},
     };
     for (const Bad& bad : all) {
         EXPECT_THAT(refusal(bad.text), HasSubstr(bad.message)) << bad.text;
@@ -145,7 +145,7 @@ TEST(Scenario, WhatCannotBeMeantIsRefusedInItsPlace) {
         {"services:\n  - {name: 'a-{i}', replicas: 9999}\n  - {name: 'b-{i}', replicas: 2}\n",
          "fleet.yaml:3:31: services[1].replicas: at most 10000 services in all"},
         {one + "<<: 3\n", "fleet.yaml:1:1: << takes a map"},
-        {"", "fleet.yaml: a scenario holds keys"},
+        {"", "fleet.yaml:1:1: services: a scenario holds keys"},
         {one + "---\n" + one, "fleet.yaml:3:1: something follows the document"},
     };
     for (const Bad& bad : all) {

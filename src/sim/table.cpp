@@ -1,7 +1,5 @@
 #include "table.hpp"
 
-#include <vector>
-
 #include <fmt/core.h>
 
 namespace holdfast::sim {
@@ -104,6 +102,15 @@ void Table::leave(Owner owner) {
     active_ -= static_cast<std::int64_t>(
         std::erase_if(leases_, [&](const auto& entry) { return entry.second == owner; }));
     alive_until_.erase(owner);
+}
+
+std::vector<Owner> Table::lease_owners() const {
+    std::vector<Owner> owners;
+    owners.reserve(leases_.size());
+    for (const auto& [lease, owner] : leases_) {
+        owners.push_back(owner);
+    }
+    return owners;
 }
 
 void Table::reap(Time now, const pool::FleetLimits& limits) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <variant>
+#include <vector>
 
 #include <holdfast/base/clock.hpp>
 #include <holdfast/pool/leases.hpp>
@@ -52,6 +53,8 @@ public:
     // Connections that the table takes for open.
     [[nodiscard]] std::int64_t counted() const noexcept { return active_; }
     [[nodiscard]] std::int64_t throttled() const noexcept { return throttled_; }
+    // Of each lease.
+    [[nodiscard]] std::vector<Owner> lease_owners() const;
 
 private:
     // The writes to an item in the present second.

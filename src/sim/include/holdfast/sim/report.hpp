@@ -13,6 +13,10 @@ namespace holdfast::sim {
 // The summary of one run, without the verdict.
 [[nodiscard]] std::string summary_of(const Scenario& scenario, const Result& result);
 
+// "converge: history: never had its connections (at 1m)", or of a fleet
+// "maxServerRejects: 7 openings were refused by the cluster, 5 are allowed (at 3s, history)".
+[[nodiscard]] std::string told(const Violation& violation);
+
 // "OK", or a line "FAIL: ..." for each violation.
 [[nodiscard]] std::string verdict_of(const Result& result);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,12 +54,30 @@ struct Sample {
 
 // An assertion that does not hold.
 struct Violation {
-    std::string assertion;
-    std::string service;  // Empty: the fleet.
-    Time at{};
-    std::string what;  // In words, with the value found and the one allowed.
+    std::string assertion{};
+    std::string service{};  // Empty: nobody in particular.
+    Time at{};              // When it was so for the first time, or worst.
+    std::string what{};     // In words, with the value found and the one allowed.
+    // The same for programs. No value: it never came.
+    std::optional<double> value{};
+    double limit = 0;
+    std::string unit{};  // "connections", "openings", "requests", "per_second", "share", "ms"
+    bool fleet = false;  // The value is that of all; the service has the largest part in it.
 
     friend bool operator==(const Violation&, const Violation&) = default;
+};
+
+// Something that happened in a service.
+struct Incident {
+    Time at{};
+    std::uint32_t service = 0;
+};
+
+// A request that was not served at once.
+struct Delay {
+    Time asked{};
+    std::uint32_t service = 0;
+    Time waited{};
 };
 
 // A fault that struck, or that passed.
@@ -83,13 +102,19 @@ struct AgeRow {
 
 // What the pool that ships went through. Waits, idles, ages and spells are sorted.
 struct Observations {
-    std::vector<Time> opened{};             // When the cluster let each connection in.
-    std::vector<std::uint32_t> closures{};  // In each second.
-    std::vector<Time> waits{};              // Until a connection was lent, or in vain.
-    std::vector<Time> empties{};            // When those asked who were not served at once.
-    std::vector<Time> idles{};              // How long each lay ready before it was lent.
-    std::vector<Time> ages{};               // Of connections that a process closed.
-    std::vector<AgeRow> age_rows{};         // Of those open, some sixty times.
+    // As they happened:
+    std::vector<Incident> opened{};   // The cluster let a connection in,
+    std::vector<Incident> closed{};   // saw it go,
+    std::vector<Incident> rejects{};  // or refused one.
+    std::vector<Incident> wasted{};   // Closed as one too many before anybody used it.
+    std::vector<Incident> peaks{};    // So many were open as never before: one more each time.
+    std::vector<Incident> orphans{};  // Leases in the shared table whose process is gone.
+    std::vector<Delay> empties{};     // In the order in which they ended.
+
+    std::vector<Time> waits{};       // Until a connection was lent, or in vain.
+    std::vector<Time> idles{};       // How long each lay ready before it was lent.
+    std::vector<Time> ages{};        // Of connections that a process closed.
+    std::vector<AgeRow> age_rows{};  // Of those open, some sixty times.
     Time age_part{};
     std::vector<Time> short_spells{};  // How long a process had fewer than its target.
     std::vector<Time> filled{};        // By service, from its start; max(): never.
@@ -97,7 +122,6 @@ struct Observations {
     std::int64_t rejected_rate = 0;  // By the cluster, as too many in a second,
     std::int64_t rejected_full = 0;  // or at a time.
     std::int64_t refused = 0;        // Requests whose wait was in vain.
-    std::int64_t wasted = 0;         // Opened, and closed as one too many before anybody used it.
     std::int64_t leaked = 0;         // Open at the cluster, and nobody's.
     std::int64_t shed = 0;           // Given up, because the right to hold them was lost.
     int total_max = 0;               // Open at a time.

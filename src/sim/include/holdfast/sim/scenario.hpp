@@ -142,8 +142,9 @@ struct Fault {
 struct Cluster {
     double rate = 100;  // New connections per second, once the burst is spent,
     int burst = 1'000;
-    int ceiling = 10'000;                     // connections at a time,
-    Time age_max = std::chrono::minutes{60};  // and none older.
+    int ceiling = 10'000;                      // connections at a time,
+    Time age_max = std::chrono::minutes{60};   // and none older,
+    Time age_grace = std::chrono::minutes{5};  // or only for as long as it is lent, and so much.
     Latency connect{.kind = Latency::Kind::lognormal,
                     .low = std::chrono::milliseconds{80},
                     .high = std::chrono::milliseconds{300}};
