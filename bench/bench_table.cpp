@@ -38,6 +38,13 @@ constexpr std::string_view pgbench_script =
 constexpr Statement show_fsync{"bench.show_fsync", "SHOW fsync"};
 constexpr Statement show_commit{"bench.show_commit", "SHOW synchronous_commit"};
 constexpr Statement show_version{"bench.show_version", "SHOW server_version"};
+// Who is about to leave is still counted; what is kept for superusers is left to them.
+constexpr Statement free_connections{
+    "bench.free_connections",
+    "SELECT CAST(current_setting('max_connections') AS bigint) "
+    "- CAST(current_setting('superuser_reserved_connections') AS bigint) "
+    "- COALESCE(CAST(current_setting('reserved_connections', TRUE) AS bigint), 0) "
+    "- (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')"};
 constexpr Statement pragma_synchronous{"bench.pragma_synchronous", "PRAGMA synchronous"};
 constexpr Statement pragma_journal{"bench.pragma_journal", "PRAGMA journal_mode"};
 
@@ -103,6 +110,10 @@ std::map<std::string, std::string> server_durability(Database& db) {
     refuse_unless(facts["synchronous_commit"] == "on",
                   "the server runs with synchronous_commit " + facts["synchronous_commit"]);
     return facts;
+}
+
+std::int64_t free_server_connections(Database& db) {
+    return db.run("bench.setting", {}, free_connections).rows[0].get<std::int64_t>(0);
 }
 
 std::map<std::string, std::string> file_durability(Database& db, BareSqlite& bare) {

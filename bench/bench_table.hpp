@@ -35,6 +35,8 @@ void update_row(sql::Database& db, std::int64_t row, const sql::TxOptions& optio
 
 // What the settings say. Throws condition_failed unless commits wait for the disk.
 [[nodiscard]] std::map<std::string, std::string> server_durability(sql::Database& db);
+// How many more clients the server lets in.
+[[nodiscard]] std::int64_t free_server_connections(sql::Database& db);
 [[nodiscard]] std::map<std::string, std::string> file_durability(sql::Database& db,
                                                                  BareSqlite& bare);
 

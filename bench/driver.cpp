@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 
 #include <fmt/core.h>
@@ -27,6 +28,10 @@ double cpu_seconds() {
     return total;
 }
 
+std::chrono::nanoseconds time_of(const Pair& pair, const DriverOptions& options) {
+    return std::chrono::ceil<std::chrono::nanoseconds>(options.round_time * pair.time_share);
+}
+
 // One side of a pair over all its rounds.
 class Side {
 public:
@@ -35,7 +40,7 @@ public:
     // The rate of one round.
     double run(const Pair& pair, const DriverOptions& options) {
         const double cpu_before = cpu_seconds();
-        const Work work = arm_(options.round_time, options.stop);
+        const Work work = arm_(time_of(pair, options), options.stop);
         cpu_seconds_ += cpu_seconds() - cpu_before;
         if (options.stop.stop_requested()) {
             throw Error(Code::cancelled, Outcome::not_applied, "the benchmark was interrupted");
@@ -65,10 +70,16 @@ public:
         for (const auto& [name, total] : totals_) {
             counts.push_back({name, total / operations_});
         }
-        for (const auto& [name, rounds] : figures_) {
-            counts.push_back({name, spread_of(rounds).median});
-        }
+        std::ranges::move(figures(), std::back_inserter(counts));
         return counts;
+    }
+    [[nodiscard]] std::vector<Count> figures() const {
+        std::vector<Count> medians;
+        medians.reserve(figures_.size());
+        for (const auto& [name, rounds] : figures_) {
+            medians.push_back({name, spread_of(rounds).median});
+        }
+        return medians;
     }
 
 private:
@@ -112,7 +123,7 @@ Result measure(const Pair& pair, const DriverOptions& options, Progress& progres
 
     // Opens connections, prepares statements, fills caches: the first round is like the others.
     progress.round(pair, 0, options.rounds, 0);
-    const auto warm_up = options.round_time / 5;
+    const auto warm_up = time_of(pair, options) / 5;
     (void)pair.ours(warm_up, options.stop);
     (void)pair.limit(warm_up, options.stop);
 
@@ -134,8 +145,31 @@ Result measure(const Pair& pair, const DriverOptions& options, Progress& progres
                   .ours_cpu_us = ours.cpu_us(),
                   .limit_cpu_us = limit.cpu_us(),
                   .counts = ours.counts()};
+    for (Count& figure : limit.figures()) {
+        if (figure.name.starts_with("limit_")) {
+            result.counts.push_back(std::move(figure));
+        }
+    }
     progress.finished(result);
     return result;
+}
+
+Measured measure_all(std::span<const Pair> pairs,
+                     const DriverOptions& options,
+                     Progress& progress) {
+    Measured measured;
+    for (const Pair& pair : pairs) {
+        try {
+            measured.results.push_back(measure(pair, options, progress));
+        } catch (const Error& error) {
+            if (error.code() == Code::cancelled || error.code() == Code::invalid_argument) {
+                throw;
+            }
+            measured.failed.push_back({pair.name, error.what()});
+            progress.failed(pair, error);
+        }
+    }
+    return measured;
 }
 
 }  // namespace holdfast::bench

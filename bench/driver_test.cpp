@@ -21,7 +21,11 @@ class Silent final : public Progress {
 public:
     void round(const Pair&, int done, int, double) override { rounds_seen.push_back(done); }
     void finished(const Result& result) override { names_finished.push_back(result.name); }
+    void failed(const Pair& pair, const std::exception& error) override {
+        names_failed.push_back(pair.name + ": " + error.what());
+    }
 
+    std::vector<std::string> names_failed;
     std::vector<int> rounds_seen;
     std::vector<std::string> names_finished;
 };
@@ -103,6 +107,18 @@ TEST_F(Driver, SaysWhetherTheFloorIsReached) {
     EXPECT_FALSE(measure(pair({1, 90}, {1, 100}), once, progress).below_floor());
 }
 
+TEST_F(Driver, APairMayTakeLessThanARoundsTime) {
+    std::vector<std::chrono::nanoseconds> given;
+    Pair brief = pair({}, {});
+    brief.time_share = 0.4;
+    brief.ours = brief.limit = [&given](auto time, const auto&) {
+        given.push_back(time);
+        return Work{.operations = 1, .seconds = 1, .counts = {}};
+    };
+    (void)measure(brief, {.rounds = 1, .round_time = 1s, .stop = {}}, progress);
+    EXPECT_THAT(given, ElementsAre(80ms, 80ms, 400ms, 400ms));
+}
+
 TEST_F(Driver, EndsWithCancelledWhenTheTokenFires) {
     std::stop_source stop;
     Pair interrupted = pair({1, 1, 1}, {1, 1, 1});
@@ -113,6 +129,37 @@ TEST_F(Driver, EndsWithCancelledWhenTheTokenFires) {
     const DriverOptions options{.rounds = 2, .round_time = 1s, .stop = stop.get_token()};
     EXPECT_EQ(code_of([&] { (void)measure(interrupted, options, progress); }), Code::cancelled);
     EXPECT_TRUE(progress.names_finished.empty());
+}
+
+TEST_F(Driver, APairThatFailsCostsTheOthersNothing) {
+    Pair broken = pair({1, 1}, {1, 1});
+    broken.name = "toy.broken.c1";
+    broken.limit = [](auto, const auto&) -> Work {
+        throw Error(Code::unavailable, Outcome::not_applied, "too many clients already");
+    };
+    const std::vector<Pair> pairs{pair({1, 2}, {1, 1}), broken, pair({1, 3}, {1, 1})};
+    const Measured measured =
+        measure_all(pairs, {.rounds = 1, .round_time = 1s, .stop = {}}, progress);
+    ASSERT_EQ(measured.results.size(), 2U);
+    EXPECT_DOUBLE_EQ(measured.results[1].ratio.median, 3);
+    EXPECT_THAT(measured.failed,
+                ElementsAre(Unmeasured{"toy.broken.c1", "too many clients already"}));
+    EXPECT_THAT(progress.names_failed, ElementsAre("toy.broken.c1: too many clients already"));
+    EXPECT_EQ(code_of([&] {
+                  (void)measure_all(pairs, {.rounds = 0, .round_time = 1s, .stop = {}}, progress);
+              }),
+              Code::invalid_argument);
+}
+
+// A server that lets in fewer than the limit should have.
+TEST_F(Driver, TheLimitMaySayWhatItWasMeasuredWith) {
+    Pair reduced = pair({1, 2}, {1, 1});
+    reduced.limit = [](auto, const auto&) {
+        return Work{
+            .operations = 1, .seconds = 1, .counts = {}, .figures = {{"limit_clients", 87}}};
+    };
+    const auto result = measure(reduced, {.rounds = 1, .round_time = 1s, .stop = {}}, progress);
+    EXPECT_EQ(result.counts.back(), (Count{"limit_clients", 87}));
 }
 
 TEST_F(Driver, RefusesRoundsOutOfBoundsAndRoundsWithoutTime) {

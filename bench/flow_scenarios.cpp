@@ -92,6 +92,7 @@ Work run_loop(const Scenario& scenario,
     const std::string run = make_token();
     Latencies latencies;
     std::atomic<std::int64_t> activities = 0;
+    const double worked = worked_seconds();
     const Counted counted(stage.store, runtime);
     Work work = run_workers(scenario.in_flight, time, stop, [&](Random&) {
         const Steady began = steady_clock::now();
@@ -110,6 +111,8 @@ Work run_loop(const Scenario& scenario,
     }
     if (scenario.ceiling > 0) {
         work.figures.push_back({"of_ceiling", work.operations / work.seconds / scenario.ceiling});
+        const double slots = scenario.options.activity_threads;
+        work.figures.push_back({"slots_busy", (worked_seconds() - worked) / work.seconds / slots});
     }
     return work;
 }
@@ -190,9 +193,8 @@ Work run_timers(const Scenario& scenario,
     const std::optional<double> rest = cpu_at_rest(due - milliseconds{50});
     const double resident_mb = megabytes(resident_memory_bytes());
     std::this_thread::sleep_until(due);
-    const Steady firing = steady_clock::now();
     wait_until(stop, [count] { return awake().count() >= static_cast<std::size_t>(count); });
-    work.seconds = seconds_since(firing);
+    work.seconds = std::chrono::duration<double>(system_clock::now() - due).count();
     runtime.drain(milliseconds{30'000});
     work.counts = counted.counts();
     std::vector<double> late_us = awake().take();

@@ -12,7 +12,8 @@ namespace holdfast::bench {
 // clients.
 //   chain1, chain5   that many activities in a row, started and awaited by k clients
 //   parallel         5 activities of 10 ms at once, 1 + 1 (s1) and 2 + 2 (s2) threads, which can
-//                    do 20 and 40 workflows/s: of_ceiling
+//                    do 20 and 40 workflows/s: of_ceiling; slots_busy is the share of the time in
+//                    which the activity threads worked, which tells us from a machine that is late
 //   parallel0        the same without the delay, 8 + 32 threads
 //   fanout           1,000 activities at once
 //   timers           10,000 workflows that sleep until one moment; how many wake up per second,

@@ -1,5 +1,6 @@
 #include "flow_workloads.hpp"
 
+#include <atomic>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -14,7 +15,20 @@ using std::chrono::milliseconds;
 constexpr milliseconds slow_task{10};
 constexpr milliseconds payload_task{5};
 
+std::atomic<std::int64_t> worked_ns = 0;
+
+// The work that is being measured around. A machine that is busy lets it take longer.
+void work_for(milliseconds time) {
+    const auto began = std::chrono::steady_clock::now();
+    std::this_thread::sleep_for(time);
+    worked_ns += std::chrono::nanoseconds{std::chrono::steady_clock::now() - began}.count();
+}
+
 }  // namespace
+
+double worked_seconds() {
+    return static_cast<double>(worked_ns.load()) / 1e9;
+}
 
 std::int64_t step(std::int64_t value) {
     return value + 1;
@@ -25,7 +39,7 @@ std::string process_task(std::string input) {
 }
 
 std::string process_task_slowly(std::string input) {
-    std::this_thread::sleep_for(slow_task);  // The work that is being measured around.
+    work_for(slow_task);
     return process_task(std::move(input));
 }
 
@@ -42,7 +56,7 @@ std::string pattern(std::size_t kilobytes) {
 }
 
 PayloadResult make_payload(PayloadInput input, std::int64_t kilobytes) {
-    std::this_thread::sleep_for(payload_task);
+    work_for(payload_task);
     return {.input = std::move(input),
             .payload = pattern(static_cast<std::size_t>(kilobytes)),
             .size_kb = kilobytes};

@@ -43,6 +43,9 @@ flow::Workflow<std::string> large_child(flow::Context& ctx, PayloadInput input);
 
 [[nodiscard]] flow::Registry workloads();
 
+// How long activities that take their time have taken in this process, all together.
+[[nodiscard]] double worked_seconds();
+
 // The text of the large payload scenario, cut to so many kilobytes.
 [[nodiscard]] std::string pattern(std::size_t kilobytes);
 

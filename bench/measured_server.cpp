@@ -1,5 +1,6 @@
 #include "measured_server.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "bench_table.hpp"
@@ -40,7 +41,14 @@ std::map<std::string, std::string> MeasuredServer::durability() {
 Work MeasuredServer::limit(int clients,
                            std::chrono::nanoseconds time,
                            const std::stop_token& stop) const {
-    return run_pgbench({.url = url_, .script = script_, .clients = clients, .time = time}, stop);
+    const auto allowed = static_cast<int>(
+        std::clamp<std::int64_t>(free_server_connections(*db_), 1, std::int64_t{clients}));
+    Work work =
+        run_pgbench({.url = url_, .script = script_, .clients = allowed, .time = time}, stop);
+    if (allowed < clients) {
+        work.figures.push_back({"limit_clients", static_cast<double>(allowed)});
+    }
+    return work;
 }
 
 void MeasuredServer::warn(const std::exception& failure) const noexcept {

@@ -32,6 +32,7 @@ public:
     [[nodiscard]] bool serves(int clients) const noexcept { return clients == clients_; }
     [[nodiscard]] const std::string& url() const noexcept { return url_; }
     std::map<std::string, std::string> durability();
+    // By so many clients, or as many as the server lets in: then limit_clients says how many.
     [[nodiscard]] Work limit(int clients,
                              std::chrono::nanoseconds time,
                              const std::stop_token& stop) const;

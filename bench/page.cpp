@@ -190,6 +190,11 @@ void add_heading(std::string& page, const Report& report) {
             "the ratios of many threads against one. Measure again when it is quiet.</p>\n",
             machine.load);
     }
+    for (const Unmeasured& unmeasured : report.failed) {
+        page += fmt::format("<p class=\"below\">{} could not be measured: {}</p>\n",
+                            escape_html(unmeasured.name),
+                            escape_html(unmeasured.error));
+    }
 }
 
 // Results that belong together share one picture and one scale.

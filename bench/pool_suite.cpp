@@ -37,7 +37,8 @@ struct Nothing final : pool::Connection {
 
 struct NothingOpener final : pool::Opener {
     [[nodiscard]] std::unique_ptr<pool::Connection> open(Deadline /*deadline*/,
-                                                         std::stop_token /*stop*/) override {
+                                                         std::stop_token /*stop*/,
+                                                         pool::Stages& /*stages*/) override {
         return std::make_unique<Nothing>();
     }
 };

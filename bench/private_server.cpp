@@ -17,7 +17,8 @@ public:
     [[nodiscard]] std::string url() const override { return server_.address().url(); }
 
 private:
-    test::PrivatePostgres server_{{.fsync = true, .settings = {{"max_connections", "100"}}}};
+    // For 200 clients of the limit, and ours beside them.
+    test::PrivatePostgres server_{{.fsync = true, .settings = {{"max_connections", "300"}}}};
 };
 
 }  // namespace

@@ -103,9 +103,13 @@ std::string to_json(const Report& report) {
               {"machine", machine_to_json(report.machine)},
               {"durability", report.durability},
               {"results", Json::array()},
+              {"failed", Json::array()},
               {"peak_memory_bytes", report.peak_memory_bytes}};
     for (const Result& result : report.results) {
         json["results"].push_back(result_to_json(result));
+    }
+    for (const Unmeasured& unmeasured : report.failed) {
+        json["failed"].push_back({{"name", unmeasured.name}, {"error", unmeasured.error}});
     }
     return json.dump();
 }
@@ -118,9 +122,16 @@ Report report_from_json(std::string_view text) {
                       .machine = machine_from_json(json.at("machine")),
                       .durability = json.at("durability").get<Durability>(),
                       .results = {},
+                      .failed = {},
                       .peak_memory_bytes = json.at("peak_memory_bytes").get<std::int64_t>()};
         for (const Json& result : json.at("results")) {
             report.results.push_back(result_from_json(result));
+        }
+        if (json.contains("failed")) {  // A page may hold reports of earlier builds.
+            for (const Json& failed : json.at("failed")) {
+                report.failed.push_back({.name = failed.at("name").get<std::string>(),
+                                         .error = failed.at("error").get<std::string>()});
+            }
         }
         return report;
     } catch (const Json::exception& error) {

@@ -51,6 +51,7 @@ Report report_named(std::string bench) {
             .durability = {{"postgres", {{"fsync", "on"}}}},
             .results = {result_named("pg.update.c8", {0.9, 0.95, 0.92}, 0.85),
                         result_named("sqlite.commit.w8", {2.1, 2.2, 2.3}, 2.5)},
+            .failed = {{"pg.update.c32", "too many <clients>"}},
             .peak_memory_bytes = 12'000'000};
 }
 

@@ -90,10 +90,11 @@ Report run_suite(const SuiteEntry& entry,
                   .machine = describe_machine(place.directory),
                   .durability = suite->prepare(chosen),
                   .results = {},
+                  .failed = {},
                   .peak_memory_bytes = 0};
-    for (const Pair& pair : chosen) {
-        report.results.push_back(measure(pair, options, progress));
-    }
+    Measured measured = measure_all(chosen, options, progress);
+    report.results = std::move(measured.results);
+    report.failed = std::move(measured.failed);
     report.time = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
     report.peak_memory_bytes = peak_memory_bytes();
     return report;

@@ -50,9 +50,19 @@ public:
         }
     }
 
+    void failed(const bench::Pair& pair, const std::exception& error) override {
+        progress_.note(
+            fmt::format("holdfast: {} could not be measured: {}", pair.name, error.what()));
+        exit_code_ = exit_code_ == exit_done ? exit_code_of(error) : exit_code_;
+    }
+
+    // Of the first that failed.
+    [[nodiscard]] int exit_code() const noexcept { return exit_code_; }
+
 private:
     app::Progress& progress_;
     bool notes_;
+    int exit_code_ = exit_done;
 };
 
 std::string counts_text(const bench::Result& result) {
@@ -215,7 +225,7 @@ int bench(const Context& context, const BenchRequest& request) {
             progress.note(fmt::format("holdfast: the page is {}", request.report));
         }
     }
-    return exit_done;
+    return watch.exit_code();
 }
 
 }  // namespace holdfast::app

@@ -7,6 +7,7 @@
 #include "command_line.hpp"
 #include "completion.hpp"
 #include "config.hpp"
+#include "parts.hpp"
 #include "version.hpp"
 #include <fmt/core.h>
 #include <fmt/ranges.h>
@@ -121,7 +122,8 @@ void CommandLine::add_schema() {
         CLI::App* added = add(*noun, name, help, [this, run](const Context& context) {
             return run(context, schema_);
         });
-        added->add_option("--part", schema_.part, "One part instead of all.");
+        takes_choice(added->add_option("--part", schema_.part, "One part instead of all."),
+                     part_names());
         return added;
     };
     add_lock_tables(*noun);
@@ -247,7 +249,8 @@ void CommandLine::refuse(const CLI::ParseError& error) const {
         throw InvalidArgument(
             fmt::format("{} needs a verb: {}", command.get_name(), fmt::join(words, ", ")));
     }
-    throw InvalidArgument(fmt::format("{}; see {} --help", error.what(), path_of(command)));
+    throw InvalidArgument(
+        with_old_poolsim_flags(fmt::format("{}; see {} --help", error.what(), path_of(command))));
 }
 
 void CommandLine::refuse_word(const std::string& word) const {
@@ -268,12 +271,12 @@ void CommandLine::refuse_word(const std::string& word) const {
     }
     const std::string name = word.substr(0, word.find('='));
     const std::string nearest = closest(name, candidates);
-    throw InvalidArgument(
+    throw InvalidArgument(with_old_poolsim_flags(
         fmt::format("unknown {} '{}'{}; see {} --help",
                     option ? "option" : "word",
                     name,
                     nearest.empty() ? std::string{} : fmt::format(" (did you mean {}?)", nearest),
-                    path));
+                    path)));
 }
 
 OptionNode CommandLine::describe(const CLI::Option& option) const {

@@ -101,8 +101,12 @@ void CommandLine::add_lock_house(CLI::App& noun) {
         ->check(CLI::Range(1, purge_rows_max))
         ->capture_default_str();
     purge->add_option("--every", lock_.every, "Again and again, as in 60s.");
-    CLI::App* doctor = add_lock_verb(
-        noun, "doctor", "Compare counters with fences, as after a restore.", &lock_doctor, false);
+    CLI::App* doctor =
+        add_lock_verb(noun,
+                      "doctor",
+                      "Look at the tables; compare counters with fences, as after a restore.",
+                      &lock_doctor,
+                      false);
     doctor->add_flag("--repair", lock_.repair, "Lift the counters that are behind.");
     doctor->add_option("--gap", lock_.gap, "Lift all of them by this much more.")
         ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}));

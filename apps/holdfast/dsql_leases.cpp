@@ -98,6 +98,14 @@ std::string ends_in(Wall until) {
                              : fmt::format("{} ago", format_duration(-left));
 }
 
+// Leases without an owner are of processes that have no heartbeat to judge by.
+const char* state_of(const dsql::OwnerSeen& owner) {
+    if (owner.owner.empty()) {
+        return "unowned";
+    }
+    return owner.dead ? "dead" : "alive";
+}
+
 Json to_json(const dsql::BlockSeen& block) {
     return {{"block", block.block},
             {"state", to_string(block.state)},
@@ -115,16 +123,16 @@ int show_owners(const Context& context, const std::string& endpoint, const dsql:
         {{"state"}, {"leases", Align::right}, {"service"}, {"host"}, {"ends in", Align::right}}};
     for (const dsql::OwnerSeen& owner : seen.owners) {
         json["owners"].push_back({{"owner", owner.owner},
-                                  {"state", owner.dead ? "dead" : "alive"},
+                                  {"state", state_of(owner)},
                                   {"leases", owner.leases},
                                   {"service", owner.service},
                                   {"host", owner.host},
-                                  {"until_ms", ms(owner.until)}});
-        table.add({owner.dead ? "dead" : "alive",
+                                  {"until_ms", owner.until ? Json(ms(*owner.until)) : Json()}});
+        table.add({state_of(owner),
                    std::to_string(owner.leases),
                    owner.service,
                    owner.host,
-                   ends_in(owner.until)});
+                   owner.until ? ends_in(*owner.until) : "never heard"});
     }
     print(context.json ? json.dump() + "\n"
                        : table.text() + fmt::format("counted: {}\n", seen.counted));
@@ -142,13 +150,15 @@ int say_reaped(const Context& context,
                         {{"dead_owners", reaped.dead_owners},
                          {"freed", reaped.freed},
                          {"drift", reaped.drift.value_or(0)}});
-    return say(context,
-               json,
-               fmt::format("freed {} leases of {} dead owners; {}",
-                           reaped.freed,
-                           reaped.dead_owners,
-                           reaped.drift ? fmt::format("the counter was off by {}", *reaped.drift)
-                                        : "the fleet was too busy to check the counter"));
+    return say(
+        context,
+        json,
+        fmt::format("freed {} leases of {} dead owners; {}",
+                    reaped.freed,
+                    reaped.dead_owners,
+                    reaped.drift ? fmt::format("the counter was off by {}", *reaped.drift)
+                                 : "the counter was left as it is: the fleet is too busy, or "
+                                   "some of it gives its leases no owner"));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // The verbs of flow that only look.
 #include <algorithm>
+#include <charconv>
 #include <span>
 
 #include "flow.hpp"
@@ -25,6 +26,23 @@ constexpr std::size_t children_max = 20;
 constexpr std::size_t lines_all = 1'000'000;
 constexpr milliseconds tail_interval{100};
 
+// As a workflow writes it: 7.0 is the number 7, and a text has one spelling.
+std::string canonical(std::string_view json) {
+    const std::size_t first = json.find_first_not_of(" \t\r\n");
+    json = json.substr(first, json.find_last_not_of(" \t\r\n") + 1 - first);
+    if (json.starts_with('"')) {
+        return flow::Codec<std::string>::encode(flow::Codec<std::string>::decode(json));
+    }
+    double number = 0;
+    const char* const end = json.data() + json.size();
+    const auto [rest, failure] = std::from_chars(json.data(), end, number);
+    const bool integer = json.find_first_of(".eE") == std::string_view::npos;
+    if (rest == end && failure == std::errc{} && !integer) {
+        return flow::Codec<double>::encode(number);
+    }
+    return std::string(json);
+}
+
 // NAME=JSON
 std::pair<std::string, flow::Payload> attribute_of(const std::string& text) {
     const std::size_t equals = text.find('=');
@@ -33,7 +51,7 @@ std::pair<std::string, flow::Payload> attribute_of(const std::string& text) {
             "--attribute '{}' is no NAME=JSON; a text needs its quotes, as in city='\"Ulm\"'",
             text));
     }
-    return {text.substr(0, equals), flow::Payload{text.substr(equals + 1)}};
+    return {text.substr(0, equals), flow::Payload{canonical(text.substr(equals + 1))}};
 }
 
 flow::ListInstances listing_of(const FlowRequest& request) {

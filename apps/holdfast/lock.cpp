@@ -3,6 +3,8 @@
 
 #include <charconv>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "answer.hpp"
 #include "lock_access.hpp"
@@ -15,6 +17,7 @@
 #include <holdfast/base/clock.hpp>
 #include <holdfast/base/exit_code.hpp>
 #include <holdfast/lock/handle.hpp>
+#include <holdfast/lock/verify.hpp>
 
 namespace holdfast::app {
 namespace {
@@ -224,17 +227,25 @@ int lock_doctor(const Context& context, const LockRequest& request) {
     const lock::CallOptions options{.stop = context.stop};
     const std::int64_t behind = request.repair ? access.locks().repair_fences(request.gap, options)
                                                : access.locks().fences_behind(options);
-    const Json json{{"behind", behind}, {"repaired", request.repair}, {"gap", request.gap}};
+    const std::vector<std::string> problems = lock::schema_problems(access.locks(), options);
+    const Json json{{"behind", behind},
+                    {"repaired", request.repair},
+                    {"gap", request.gap},
+                    {"problems", problems}};
+    std::string text = "every counter is at least at its lock's fence";
     if (request.repair) {
-        return say(context, json, fmt::format("lifted {} counters that were behind", behind));
+        text = fmt::format("lifted {} counters that were behind", behind);
+    } else if (behind > 0) {
+        text = fmt::format(
+            "{} counters are behind their locks, as after a restore: stop the "
+            "holders, then holdfast lock doctor --repair --gap 1000000",
+            behind);
     }
-    say(context,
-        json,
-        behind == 0 ? "every counter is at least at its lock's fence"
-                    : fmt::format("{} counters are behind their locks, as after a restore: stop "
-                                  "the holders, then holdfast lock doctor --repair --gap 1000000",
-                                  behind));
-    return behind == 0 ? exit_done : exit_refused;
+    for (const std::string& problem : problems) {
+        text += "\n" + problem;
+    }
+    say(context, json, text);
+    return problems.empty() && (request.repair || behind == 0) ? exit_done : exit_refused;
 }
 
 }  // namespace holdfast::app

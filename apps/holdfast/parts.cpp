@@ -1,7 +1,6 @@
 #include "parts.hpp"
 
 #include <algorithm>
-#include <vector>
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
@@ -20,14 +19,25 @@ lock::Names lock_names(const Config& config) {
     return {.locks = config.text("lock.locks_table"), .fences = config.text("lock.fences_table")};
 }
 
-Parts::Parts(const Config& config)
-    : lock_(lock_names(config)),
+Parts::Parts(const Config& config) : Parts(lock_names(config)) {}
+
+Parts::Parts(const lock::Names& names)
+    : lock_(names),
       parts_{
           flow::schema_part(),
           lock_.part(),
           sql::SchemaPart{.name = "demo", .files = demo::schema_files(), .oldest = 1},
           store::schema_part(),
       } {}
+
+std::vector<std::string> part_names() {
+    const Parts parts{lock::Names{}};
+    std::vector<std::string> names;
+    for (const sql::SchemaPart& part : parts.all()) {
+        names.emplace_back(part.name);
+    }
+    return names;
+}
 
 const sql::SchemaPart& Parts::named(std::string_view name) const {
     // "lock:NAME" is a part of its own for each NAME.

@@ -3,7 +3,9 @@
 
 #include <array>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <holdfast/base/config.hpp>
 #include <holdfast/lock/locks.hpp>
@@ -18,6 +20,7 @@ namespace holdfast::app {
 class Parts {
 public:
     explicit Parts(const Config& config);
+    explicit Parts(const lock::Names& names);
     Parts(const Parts&) = delete;
     Parts& operator=(const Parts&) = delete;
 
@@ -35,5 +38,8 @@ private:
     lock::Schema lock_;
     std::array<sql::SchemaPart, 4> parts_;
 };
+
+// What they are called, whatever the tables are.
+[[nodiscard]] std::vector<std::string> part_names();
 
 }  // namespace holdfast::app

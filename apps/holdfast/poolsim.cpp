@@ -266,11 +266,10 @@ int run_many(const Context& context,
     if (!holds) {
         const auto bad = std::ranges::find_if(outcomes, [](const auto& o) { return !o.passed(); });
         fmt::print(stderr,
-                   "FAIL: {}seed {}: {}: {}\n",
+                   "FAIL: {}seed {}: {}\n",
                    verdict,
                    bad->seed,
-                   bad->violations.front().assertion,
-                   bad->violations.front().what);
+                   sim::told(bad->violations.front()));
         return exit_refused;
     }
     print(verdict + "OK\n");
@@ -292,9 +291,13 @@ int poolsim_run(const Context& context, const PoolsimRequest& request) {
         throw InvalidArgument("--out, --junit and --plot hold one scenario; name one file");
     }
     require_folders(request);
-    int worst = exit_done;
+    std::vector<sim::Scenario> scenarios;  // All are read before the first is simulated.
+    scenarios.reserve(files.size());
     for (const std::string& file : files) {
-        const sim::Scenario scenario = load_scenario(context, request, file);
+        scenarios.push_back(load_scenario(context, request, file));
+    }
+    int worst = exit_done;
+    for (const sim::Scenario& scenario : scenarios) {
         const std::vector<std::uint64_t> seeds = seeds_of(request, scenario);
         worst = std::max(worst,
                          seeds.size() == 1 ? run_once(context, request, scenario, seeds.front())
@@ -384,6 +387,16 @@ std::vector<std::string> without_old_poolsim_flags(std::vector<std::string> word
     }
     words.insert(noun + 1, "old");
     return words;
+}
+
+std::string with_old_poolsim_flags(std::string text) {
+    for (const auto& [ours, theirs] :
+         {std::pair<std::string, std::string>{"--old-", "-"}, {"poolsim old", "poolsim"}}) {
+        for (auto at = text.find(ours); at != std::string::npos; at = text.find(ours, at)) {
+            text.replace(at, ours.size(), theirs);
+        }
+    }
+    return text;
 }
 
 }  // namespace holdfast::app

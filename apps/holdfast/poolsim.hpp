@@ -43,5 +43,7 @@ int poolsim_list(const Context& context, const PoolsimRequest& request);
 // The words of the older program, with their single dash, as ours: -config FILE becomes
 // `old --old-config FILE`. Others are left as they are.
 [[nodiscard]] std::vector<std::string> without_old_poolsim_flags(std::vector<std::string> words);
+// And back, in what is said about them.
+[[nodiscard]] std::string with_old_poolsim_flags(std::string text);
 
 }  // namespace holdfast::app

@@ -144,6 +144,10 @@ Json to_json(const sim::Violation& violation) {
     return {{"assertion", violation.assertion},
             {"service", violation.service},
             {"at_ms", violation.at / std::chrono::milliseconds{1}},
+            {"value", violation.value ? Json(*violation.value) : Json(nullptr)},
+            {"limit", violation.limit},
+            {"unit", violation.unit},
+            {"scope", violation.fleet ? "fleet" : "service"},
             {"what", violation.what}};
 }
 

@@ -1,10 +1,11 @@
 """The shape of what `holdfast bench` prints. Nothing here says how fast anything is."""
 
 import json
+import re
 import unittest
 
 import binary
-from binary import DONE, REFUSED, USAGE
+from binary import BINARY, DONE, REFUSED, USAGE
 
 NAMES = [f"pg.update.c{clients}" for clients in (1, 8, 32)] + [
     f"sqlite.commit.w{writers}" for writers in (1, 8, 64)
@@ -86,14 +87,28 @@ class Bench(binary.CommandTest):
 
     def test_the_store_has_a_name_for_every_work_and_database(self):
         done = self.run_it("bench", "store", "--only", "zebra")
-        for name in (
-            [f"pg.{work}.c8" for work in ("create", "update", "add_task", "get_tasks")]
-            + [f"dsql.{work}.c8" for work in ("create", "update", "add_task", "get_tasks")]
-            + [f"{database}.update.c{clients}" for database in ("pg", "dsql") for clients in (1, 32)]
-            + [f"sqlite.update.w{writers}" for writers in (1, 8, 32)]
-            + ["pg.update.one_shard.c8", "dsql.update.one_shard.c8"]
-        ):
+        works = ("create", "update", "add_task", "get_tasks")
+        for database, unit in (("pg", "c"), ("sqlite", "w"), ("dsql", "c")):
+            for name in [f"{database}.{work}.{unit}{n}" for work in works for n in (1, 8, 32)]:
+                self.assertRegex(done.err, rf"\b{re.escape(name)}\b")
+        for name in ("pg.update.one_shard.c8", "dsql.update.one_shard.c8"):
             self.assert_fails(done, USAGE, name)
+
+    def test_all_works_of_the_store_are_measured_by_one_client_and_by_many(self):
+        self.folder.chmod(0o755)
+        arguments = []
+        for work in ("create", "add_task", "get_tasks"):
+            arguments += ["--only", f"sqlite.{work}", "--only", f"dsql.{work}.c32"]
+        done = self.run_it(
+            "bench", "store", *BRIEFLY, *arguments, "--json", env={"TMPDIR": str(self.folder)}
+        )
+        self.assertEqual(done.code, DONE, done)
+        self.assertEqual(len(done.json["results"]), 3 * 3 + 3)
+        for result in done.json["results"]:
+            self.assertGreater(result["ours"], 0, result)
+            self.assertIsNone(result["floor"], result)
+            self.assertLessEqual(result["counts"]["round_trips_per_tx"], 2.01, result)
+        self.assert_left_behind()
 
     def test_the_store_leaves_no_database_on_a_server_that_is_named(self):
         url = self.postgres()
@@ -111,6 +126,70 @@ class Bench(binary.CommandTest):
             USAGE,
             "postgres://",
         )
+
+    def flow(self, *arguments):
+        done = self.run_it(
+            "bench", "flow", "--db", f"sqlite:{self.folder}/flow.db?create=1", "--json", *arguments
+        )
+        self.assertEqual(done.code, DONE, done)
+        self.assertEqual(done.json["failed"], [])
+        self.assertEqual(done.json["durability"]["sqlite"]["synchronous"], "FULL")
+        self.assertGreater(done.json["peak_memory_bytes"], 0)
+        return done.json["results"]
+
+    def test_workflows_are_measured_in_every_scenario(self):
+        quick = [f"sqlite.{name}" for name in ("chain1", "chain5", "parallel", "parallel0")]
+        slow = [f"sqlite.{name}" for name in ("fanout", "timers", "longhistory", "largepayload")]
+        results = {}
+        for some in (quick, slow):
+            only = [argument for name in some for argument in ("--only", name)]
+            results |= {result["name"]: result for result in self.flow(*BRIEFLY, *only)}
+        self.assertEqual(
+            list(results),
+            [f"sqlite.chain1.k{k}" for k in (1, 16, 64)]
+            + [f"sqlite.chain5.k{k}" for k in (16, 64)]
+            + [f"sqlite.parallel.k20.s{slots}" for slots in (1, 2)]
+            + ["sqlite.parallel0.k200"]
+            + [f"sqlite.{name}.k1" for name in ("fanout", "timers", "longhistory")]
+            + ["sqlite.largepayload.k5"],
+        )
+        floors = {name: result["floor"] for name, result in results.items() if result["floor"]}
+        self.assertEqual(
+            floors,
+            {"sqlite.chain1.k64": 0.6, "sqlite.chain5.k64": 0.2, "sqlite.parallel0.k200": 0.25},
+        )
+        activities = {"chain1": 1, "chain5": 5, "parallel": 5, "parallel0": 5, "fanout": 1000}
+        for name, result in results.items():
+            counts = result["counts"]
+            self.assertGreater(result["ratio"], 0, name)
+            for count in ("commits", "round_trips", "history_bytes_read", "statements"):
+                self.assertIn(count, counts, name)
+            if "timers" in name or "longhistory" in name:
+                continue
+            for figure in ("activities_per_s", "p50_us", "p99_us", "resident_mb"):
+                self.assertGreater(counts[figure], 0, name)
+            self.assertLessEqual(counts["p50_us"], counts["p99_us"], name)
+            scenario = name.split(".")[1]
+            self.assertAlmostEqual(counts["activities"], activities.get(scenario, 40), msg=name)
+        self.assertAlmostEqual(results["sqlite.chain1.k1"]["counts"]["commits"], 2, delta=0.2)
+        self.assertLess(results["sqlite.chain1.k64"]["counts"]["commits"], 1)
+        self.assertIn("of_ceiling", results["sqlite.parallel.k20.s1"]["counts"])
+        for figure in ("late_p50_ms", "late_p99_ms", "asleep", "asleep_resident_mb"):
+            self.assertIn(figure, results["sqlite.timers.k1"]["counts"])
+        for figure in ("p50_us", "short_p50_us", "cold_us"):
+            self.assertGreater(results["sqlite.longhistory.k1"]["counts"][figure], 0)
+
+    def test_ten_thousand_workflows_asleep_take_little(self):
+        sanitized = any(name in BINARY.read_bytes() for name in (b"__asan_init", b"__tsan_init"))
+        seconds = "0.1" if sanitized else "1"  # A tenth of them, whose size says nothing.
+        [result] = self.flow("--scenario", "timers", "--rounds", "1", "--seconds", seconds)
+        counts = result["counts"]
+        if sanitized:
+            return
+        self.assertEqual(counts["asleep"], 10_000)
+        self.assertLess(counts["asleep_resident_mb"], 48)
+        # Not measured on a machine so late that the first woke up before the last was started.
+        self.assertLess(counts.get("asleep_cpu_percent", 0), 1)
 
     def test_the_pool_is_measured_against_a_bare_one(self):
         done = self.run_it("bench", "pool", *BRIEFLY, "--json")

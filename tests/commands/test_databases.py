@@ -15,6 +15,8 @@ class BadFiles(binary.CommandTest):
             "mysql://host/x",
             "sqlite:x.db?colour=red",
             "postgres://ann:%zz@h/x",
+            "postgres://ann@h/x?sslmode=sometimes",
+            "postgres://ann@h/x?target_session_attrs=mine",
             "sqlite:x.db?create=1&create=1",
         ):
             with self.subTest(url):

@@ -145,6 +145,29 @@ class Leases(binary.CommandTest):
         )
         self.assertEqual(json.loads(self.leases("show", "--json", env=env).out)["counted"], 1)
 
+    def test_leases_of_the_unheard_and_of_nobody_are_told_apart(self):
+        env = {
+            "DSQL_DISTRIBUTED_CONN_LEASE_TABLE": "mixed",
+            "CLUSTER_ENDPOINT": ENDPOINT,
+            "DSQL_CONN_LEASE_MODE": "counter",
+        }
+        self.assertEqual(self.leases("setup", env=env).code, DONE)
+        now_ms = int(time.time() * 1000)
+        self.put("mixed", pk=f"dsqllease_counter#{ENDPOINT}", active=3, updated_ms=now_ms)
+        self.put("mixed", pk=f"dsqllease#{ENDPOINT}#1", owner_id="cid", created_ms=now_ms)
+        self.put("mixed", pk=f"dsqllease#{ENDPOINT}#2", service_name="old", created_ms=now_ms)
+        shown = self.leases("show", env=env).out
+        self.assertRegex(shown, r"(?m)^dead +1 .* never heard$")
+        self.assertRegex(shown, r"(?m)^unowned +1 .* never heard$")
+        owners = json.loads(self.leases("show", "--json", env=env).out)["owners"]
+        self.assertEqual(
+            [(owner["owner"], owner["state"], owner["until_ms"]) for owner in owners],
+            [("", "unowned", None), ("cid", "dead", None)],
+        )
+        self.assertIn("freed 1 leases of 1 dead owners; the counter", self.leases("reap", env=env).out)
+        shown = json.loads(self.leases("show", "--json", env=env).out)
+        self.assertEqual((shown["counted"], len(shown["owners"])), (2, 1))
+
     def test_what_is_missing_is_named(self):
         self.assert_fails(self.leases("show", "--region", "us-east-1"), USAGE, "--endpoint")
         self.assert_fails(

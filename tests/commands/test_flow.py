@@ -3,11 +3,13 @@
 The worker is the demo's, which knows the workflow shop.checkout.
 """
 
+import contextlib
 import json
 import os
 import pty
 import select
 import signal
+import sqlite3
 import unittest
 import uuid
 
@@ -267,7 +269,15 @@ class OnEveryDatabase:
 
 
 class OnSqlite(OnEveryDatabase, FlowTest):
-    pass
+    def test_an_attribute_is_found_however_it_is_spelt(self):
+        self.start_order("a")
+        with contextlib.closing(sqlite3.connect(self.folder / "x.db")) as db, db:
+            for name, value in (("size", "7"), ("city", '"Ulm"'), ("share", "0.5")):
+                db.execute("INSERT INTO flow_attributes VALUES ('a', ?, ?)", (name, value))
+        for spelt in ("size=7", "size= 7.0", "size=70e-1", 'city="\\u0055lm"', "share=5.0e-1"):
+            self.assertEqual(len(self.done("list", "--attribute", spelt)["instances"]), 1, spelt)
+        for other in ("size=8", 'size="7"', 'city="ulm"', "size=7e999"):
+            self.assertEqual(self.done("list", "--attribute", other)["instances"], [], other)
 
 
 class OnPostgres(OnEveryDatabase, FlowTest):

@@ -200,7 +200,9 @@ class OnEveryDatabase:
             self.acquire("a")
             self.ok("release", "--id-file", "id")
         self.acquire("a")
-        self.assertEqual(self.ok("doctor"), {"behind": 0, "repaired": False, "gap": 0})
+        self.assertEqual(
+            self.ok("doctor"), {"behind": 0, "repaired": False, "gap": 0, "problems": []}
+        )
         self.execute("UPDATE holdfast_fences SET fence = 2")
         sick = self.lock("doctor", "--json")
         self.assertEqual(sick.code, REFUSED, sick)
@@ -209,6 +211,13 @@ class OnEveryDatabase:
         self.assertEqual(self.ok("doctor")["behind"], 0)
         self.ok("release", "--id-file", "id")
         self.assertEqual(self.acquire("a")["fence"], "000000000000105")
+
+    def test_the_doctor_finds_tables_that_lack_what_keeps_holders_apart(self):
+        self.execute("DROP INDEX idx_holdfast_locks_lock_id")
+        sick = self.lock("doctor", "--json")
+        self.assertEqual(sick.code, REFUSED, sick)
+        self.assertEqual(len(sick.json["problems"]), 1, sick)
+        self.assertIn("lock_id", sick.json["problems"][0])
 
     def test_the_tables_may_have_other_names(self):
         names = ("--locks-table", "app_locks", "--fences-table", "app_fences")

@@ -236,6 +236,9 @@ class Completion(binary.CommandTest):
         self.assertEqual(
             self.bash_offers("schema", "dump", "--dialect", ""), ["sqlite", "postgres", "dsql"]
         )
+        self.assertEqual(
+            self.bash_offers("schema", "apply", "--part", ""), ["flow", "lock", "demo", "store"]
+        )
         self.assertIn("sql", self.bash_offers("bench", ""))
         self.assertIn("--orders", self.bash_offers("demo", "--"))
         self.assertNotIn("--orders", self.bash_offers("bench", "--"))

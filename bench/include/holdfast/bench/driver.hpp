@@ -8,8 +8,10 @@
 
 #include <chrono>
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -41,6 +43,8 @@ struct Pair {
     Arm ours;
     Arm limit;
     std::optional<double> floor;  // The least ratio that we promise.
+    // Of a round's time, up to 1: where many are measured, those that promise nothing may be brief.
+    double time_share = 1;
 };
 
 // Of all rounds. Quartiles are the lower and the upper one.
@@ -64,7 +68,9 @@ struct Result {
     std::optional<double> floor;
     double ours_cpu_us = 0;  // Processor time per operation: this process and those it waited for.
     double limit_cpu_us = 0;
-    std::vector<Count> counts;  // Ours: totals per operation, and the medians of the figures.
+    // Ours: totals per operation, and the medians of the figures. Then what the limit says of how
+    // it was measured: its figures that are called limit_...
+    std::vector<Count> counts;
 
     [[nodiscard]] bool below_floor() const { return floor && ratio.median < *floor; }
     friend bool operator==(const Result&, const Result&) = default;
@@ -85,11 +91,28 @@ public:
     // Before the first round (`done` is 0) and after each one.
     virtual void round(const Pair& pair, int done, int rounds, double ratio) = 0;
     virtual void finished(const Result& result) = 0;
+    virtual void failed(const Pair& pair, const std::exception& error) = 0;
 };
 
 // Warms both sides up, then measures. Throws Error with Code::cancelled if the token fires, and
 // what an arm throws.
 // Requires: rounds is 1 to rounds_max, round_time is positive. Else invalid_argument.
 [[nodiscard]] Result measure(const Pair& pair, const DriverOptions& options, Progress& progress);
+
+struct Unmeasured {
+    std::string name;
+    std::string error;
+    friend bool operator==(const Unmeasured&, const Unmeasured&) = default;
+};
+struct Measured {
+    std::vector<Result> results;
+    std::vector<Unmeasured> failed;
+};
+
+// One after another. A pair that fails is named, and costs the others nothing; what is cancelled or
+// refused at the door throws.
+[[nodiscard]] Measured measure_all(std::span<const Pair> pairs,
+                                   const DriverOptions& options,
+                                   Progress& progress);
 
 }  // namespace holdfast::bench

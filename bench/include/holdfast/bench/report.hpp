@@ -45,6 +45,7 @@ struct Report {
     Machine machine;
     Durability durability;
     std::vector<Result> results;
+    std::vector<Unmeasured> failed;
     std::int64_t peak_memory_bytes = 0;
     friend bool operator==(const Report&, const Report&) = default;
 };

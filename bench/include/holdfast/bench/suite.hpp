@@ -49,7 +49,8 @@ struct SuiteEntry {
 [[nodiscard]] const SuiteEntry& suite(std::string_view name);
 
 // Runs one suite. `only` chooses pairs by name or by the beginning of a name that ends before a
-// dot; empty means all, and one that chooses nothing is invalid_argument.
+// dot; empty means all, and one that chooses nothing is invalid_argument. What could not be
+// measured is in the report.
 [[nodiscard]] Report run_suite(const SuiteEntry& entry,
                                const Place& place,
                                std::span<const std::string> only,
