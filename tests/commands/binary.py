@@ -1,10 +1,11 @@
 """The binary under test, in an empty folder of its own and an environment that knows nothing of us.
 
 HOLDFAST_BINARY names it; HOLDFAST_TEST_POSTGRES is the folder of the PostgreSQL that a run of ctest
-shares.
+shares; HOLDFAST_TEST_TIMEOUT is after how many seconds ctest ends us.
 """
 
 import contextlib
+import faulthandler
 import json
 import os
 import pathlib
@@ -20,6 +21,9 @@ BINARY = pathlib.Path(os.environ["HOLDFAST_BINARY"])
 SECONDS_MAX = 120  # Far more than any command takes, far less than for ever.
 
 DONE, REFUSED, USAGE, UNAVAILABLE, INTERNAL = range(5)
+
+# ctest ends what hangs without a word; a little earlier it says itself where it waits.
+faulthandler.dump_traceback_later(int(os.environ["HOLDFAST_TEST_TIMEOUT"]) - 10, exit=True)
 
 
 def clean_environment(**more):

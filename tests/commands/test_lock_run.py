@@ -2,6 +2,8 @@
 
 import json
 import os
+import pathlib
+import select
 import signal
 import sqlite3
 import subprocess
@@ -11,32 +13,52 @@ import binary
 from binary import DONE
 from test_lock import CONTENDED, LOST, LockTest
 
-# Says that it runs, and ends when somebody opens `go`; its life shows at the other end of `alive`.
-WAITS = 'exec 3>alive; echo "fence $HOLDFAST_FENCE"; read word < go; exit 0'
+# Says that it runs, and ends when there is something in `go`; while it lives, so does `alive`.
+RUNS = "exec 3>alive; echo $$ > started"
+WAITS = RUNS + '; echo "fence $HOLDFAST_FENCE"; read word < go; exit 0'
 # The same, deaf to SIGTERM; its sleep may be interrupted, its loop not.
-STUBBORN = 'trap "" TERM; exec 3>alive; echo running; while :; do sleep 1; done'
+STUBBORN = f'trap "" TERM; {RUNS}; while :; do sleep 1; done'
 
 
 class RunTest(LockTest):
     def setUp(self):
         super().setUp()
-        os.mkfifo(self.folder / "go")
-        os.mkfifo(self.folder / "alive")
+        # At both ends of what is said, so that nobody waits for a reader or writer who never comes.
+        self.started = self.fifo("started", os.O_RDWR)
+        self.go = self.fifo("go", os.O_RDWR)
+        self.alive = self.fifo("alive", os.O_RDONLY | os.O_NONBLOCK)
+
+    def fifo(self, name, how):
+        os.mkfifo(self.folder / name)
+        end = os.open(self.folder / name, how)
+        self.addCleanup(os.close, end)
+        return end
 
     def begin(self, key, *options, script=WAITS, verb="run"):
-        """A program under a lock, once it runs: the command, and what ends with the program."""
+        """A program under a lock, once it runs: the command, and the program's process id."""
         process = self.start(
             "lock", verb, key, "--db", self.url, *options, "--", "sh", "-c", script
         )
-        return process, self.alive()
+        return process, self.await_start(process)
 
-    def alive(self):
-        end = open(self.folder / "alive")  # Waits until the program opens it.
-        self.addCleanup(end.close)
-        return end
+    def await_start(self, process):
+        """Returns the process id of the program, which the command is to start."""
+        ended = os.pidfd_open(process.pid)
+        self.addCleanup(os.close, ended)
+        ready, _, _ = select.select([self.started, ended], [], [], binary.SECONDS_MAX)
+        if self.started not in ready:
+            process.kill()
+            self.fail(f"the program did not start: {self.end_of(process)}")
+        return int(os.read(self.started, 32))
+
+    def assert_ends(self, why="the program has to end"):
+        """Waits until the program is gone, with all that it started."""
+        poll = select.poll()
+        poll.register(self.alive, 0)  # That nobody writes any more is told in any case.
+        self.assertTrue(poll.poll(binary.SECONDS_MAX * 1000), why)
 
     def let_go(self):
-        (self.folder / "go").write_text("now\n")
+        os.write(self.go, b"now\n")
 
     def end_of(self, process):
         out, err = process.communicate(timeout=binary.SECONDS_MAX)
@@ -114,16 +136,16 @@ class OnEveryDatabase:
         self.assert_free("a")
 
     def test_a_signal_is_passed_on_and_the_program_answers_it(self):
-        polite = 'trap "exit 7" TERM INT; exec 3>alive; echo running; read word < go'
+        polite = f'trap "exit 7" TERM INT; {RUNS}; read word < go'
         for number in signal.SIGTERM, signal.SIGINT:
-            process, alive = self.begin("a", script=polite)
+            process, _ = self.begin("a", script=polite)
             process.send_signal(number)
-            self.assertEqual(alive.read(), "")
+            self.assert_ends()
             self.assertEqual(self.end_of(process).code, 7)
             self.assert_free("a")
-        process, alive = self.begin("a")
+        process, _ = self.begin("a")
         process.send_signal(signal.SIGTERM)
-        self.assertEqual(alive.read(), "")
+        self.assert_ends()
         self.assertEqual(self.end_of(process).code, 128 + signal.SIGTERM)
         self.assert_free("a")
 
@@ -138,25 +160,25 @@ class OnEveryDatabase:
         self.assertFalse((self.folder / "ran").exists())
 
     def test_a_lock_taken_by_force_ends_the_program(self):
-        process, alive = self.begin("a", "--ttl", "3s")
+        process, _ = self.begin("a", "--ttl", "3s")
         self.force_release("a")
-        self.assertEqual(alive.read(), "")
+        self.assert_ends()
         done = self.end_of(process)
         self.assertEqual(done.code, LOST, done)
         self.assertIn("holdfast: the lock 'a' was taken from us; the command was ended\n", done.err)
 
     def test_what_does_not_heed_sigterm_is_killed_with_all_it_started(self):
-        process, alive = self.begin(
+        process, _ = self.begin(
             "a", "--ttl", "3s", "--grace", "10ms", script=f"({STUBBORN}) & wait"
         )
         self.force_release("a")
-        self.assertEqual(alive.read(), "", "held open by what the program started")
+        self.assert_ends("held open by what the program started")
         self.assertEqual(self.end_of(process).code, LOST)
 
     def test_killed_itself_it_takes_the_program_along_and_leaves_the_lock_to_expire(self):
-        process, alive = self.begin("a", "--ttl", "8s")  # More than a slow start of the next takes.
+        process, _ = self.begin("a", "--ttl", "8s")  # More than a slow start of the next takes.
         process.kill()
-        self.assertEqual(alive.read(), "")
+        self.assert_ends()
         # The next one has to wait for the end of the lease, and gets a later fence.
         self.assertEqual(self.run_sh("a", "true", "--no-wait").code, CONTENDED)
         after = self.run_sh("a", "echo $HOLDFAST_FENCE", "--wait")
@@ -180,10 +202,10 @@ class OnEveryDatabase:
         self.assertGreater(follows["fence"], "000000000000001")
 
     def test_a_leader_runs_its_program_again_when_it_is_elected_again(self):
-        process, alive = self.begin("boss", "--ttl", "3s", verb="elect")
+        process, program = self.begin("boss", "--ttl", "3s", verb="elect")
         self.force_release("boss")
-        self.assertEqual(alive.read(), "", "who does not lead must not run")
-        self.alive()
+        self.await_start(process)
+        self.assertFalse(pathlib.Path(f"/proc/{program}").exists(), "who lost must not run")
         self.let_go()
         done = self.end_of(process)
         self.assertEqual(done.code, DONE, done)
