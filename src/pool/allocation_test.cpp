@@ -23,6 +23,21 @@ void* operator new(std::size_t size) {
     }
     throw std::bad_alloc();
 }
+// What must begin at a cache line, as the machine's slots do.
+void* operator new(std::size_t size, std::align_val_t alignment) {
+    ++allocations;
+    const auto step = static_cast<std::size_t>(alignment);
+    if (void* memory = std::aligned_alloc(step, (size / step + 1) * step)) {
+        return memory;
+    }
+    throw std::bad_alloc();
+}
+void operator delete(void* memory, std::align_val_t /*alignment*/) noexcept {
+    std::free(memory);
+}
+void operator delete(void* memory, std::size_t /*size*/, std::align_val_t /*alignment*/) noexcept {
+    std::free(memory);
+}
 void operator delete(void* memory) noexcept {
     std::free(memory);
 }
@@ -70,8 +85,11 @@ TEST(Allocation, ABorrowFromThePoolThatFindsAConnectionNeedsNone) {
 TEST(Allocation, IsCounted) {
     const long before = allocations;
     void* const memory = ::operator new(100);  // Called by name, a compiler may not leave it out.
-    EXPECT_GT(allocations, before);
+    EXPECT_EQ(allocations, before + 1);
     ::operator delete(memory);
+    constexpr std::align_val_t line{64};
+    ::operator delete(::operator new(100, line), line);
+    EXPECT_EQ(allocations, before + 2);
 }
 
 }  // namespace

@@ -205,7 +205,11 @@ public:
 private:
     enum class State : std::uint8_t { closed, opening, ready, looked_at, in_use, retiring };
 
-    struct Slot {
+    // Threads hand the machine to each other with every borrow, so what one writes there should lie
+    // in few cache lines, and in no more than it needs.
+    static constexpr std::size_t cache_line = 64;
+
+    struct alignas(cache_line) Slot {
         State state = State::closed;
         std::uint64_t birth = 0;
         Steady opened{};
@@ -306,7 +310,7 @@ private:
     std::vector<std::uint32_t> free_;  // Slots in state closed.
     // Slots in state ready, the oldest last. It is the oldest that are lent, so they are taken from
     // the end and mostly come back to it.
-    std::vector<std::uint32_t> ready_;
+    alignas(cache_line) std::vector<std::uint32_t> ready_;
     std::array<int, 6> count_{};  // Slots by state.
     bool stopped_ = false;
     bool calm_ = false;  // As of the latest step; lending and taking back at once do not change it.
