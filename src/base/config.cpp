@@ -115,7 +115,10 @@ private:
                 if (!setting.lenient) {
                     throw;
                 }
-                config_.warnings_.push_back(fmt::format("{}; it is ignored", error.what()));
+                config_.warnings_.push_back(
+                    fmt::format("{}; it is ignored, and '{}' is in force",
+                                error.what(),
+                                config_.entries_.at(setting.key).shown.value));
             }
         }
     }

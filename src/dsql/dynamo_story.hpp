@@ -55,11 +55,17 @@ public:
         const std::lock_guard lock(mutex_);
         return requests_;
     }
+    // How the latest request was signed.
+    [[nodiscard]] std::string signature() const {
+        const std::lock_guard lock(mutex_);
+        return signature_;
+    }
 
 private:
-    Fault take() {
+    Fault take(const httplib::Request& request) {
         std::unique_lock lock(mutex_);
         ++requests_;
+        signature_ = request.get_header_value("Authorization");
         if (gathering_ > 0) {
             --gathering_;
             together_.notify_all();
@@ -91,7 +97,7 @@ private:
             response.set_content_provider(
                 10, "application/x-amz-json-1.0", [](auto, auto, auto&) { return false; });
         };
-        switch (take()) {
+        switch (take(request)) {
             case Fault::throttled:
                 return refuse(400, "ProvisionedThroughputExceededException");
             case Fault::conflict:
@@ -127,6 +133,7 @@ private:
     std::deque<Fault> faults_;
     std::deque<std::pair<int, std::string>> words_;
     int requests_ = 0;
+    std::string signature_;
     int gathering_ = 0;
     std::condition_variable together_;
     LocalServer local_;

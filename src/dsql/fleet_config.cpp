@@ -60,7 +60,10 @@ void add_process_settings(Settings& all) {
                  "false",
                  "DSQL_CONFIG_STRICT",
                  "refuse values in the environment that are not understood"),
-            word("region", "REGION", "the cluster's and DynamoDB's; AWS_REGION if empty"),
+            word("region",
+                 "REGION",
+                 "the cluster's and DynamoDB's, where its name does not say it; if empty "
+                 "AWS_REGION"),
             word("endpoint", "CLUSTER_ENDPOINT", "the cluster's host name, for dsql leases"),
             time("token_duration", "15m", "DSQL_TOKEN_DURATION", "how long a token is good"),
             number("rate", "10", "DSQL_CONNECTION_RATE_LIMIT", "connections a second, alone"),
@@ -382,7 +385,7 @@ pool::MeterNames meter_names(const std::string& service) {
             .empty = "dsql_reservoir_empty_total",
             .opened = "dsql_reservoir_refills_total",
             .open_failures = "dsql_reservoir_refill_failures_total",
-            .failure_label = "reason",
+            .open_failure_reasons = true,
             .closed = "dsql_reservoir_discards_total",
             .wait_seconds = "dsql_pool_wait_seconds",
             .open_seconds = "dsql_pool_open_seconds",
@@ -425,7 +428,7 @@ std::vector<Overruled> overruled(const Config& config) {
 
 FleetConfig fleet_config(const Config& config) {
     if (config.boolean("dsql.strict") && !config.warnings().empty()) {
-        throw InvalidArgument(config.warnings().front() + ", which dsql.strict forbids");
+        throw InvalidArgument(config.warnings().front() + ", and dsql.strict forbids that");
     }
     for (const Overruled& setting : overruled(config)) {
         require(!config.boolean("dsql.strict"), setting.why + ", and dsql.strict forbids that");

@@ -256,6 +256,7 @@ TEST_F(FleetConfigStory, APoolIsKeptFullUnlessItIsToldOtherwise) {
 
 TEST_F(FleetConfigStory, NoGarbageInAVariableDoesHarm) {
     Random random(20261116);
+    int ignored = 0;
     for (const Setting& setting : fleet_settings()) {
         for (int i = 0; i < 50; ++i) {
             std::string garbage;
@@ -264,8 +265,17 @@ TEST_F(FleetConfigStory, NoGarbageInAVariableDoesHarm) {
             }
             environment = {{setting.environment, garbage}};
             (void)refusal();  // Refused or ignored, and nothing else.
+            const Config config = load();
+            ASSERT_LE(config.warnings().size(), 1U);
+            for (const std::string& warning : config.warnings()) {
+                ++ignored;
+                EXPECT_NE(warning.find(setting.environment), std::string::npos);
+                EXPECT_NE(warning.find("'" + setting.fallback + "' is in force"), std::string::npos)
+                    << warning;
+            }
         }
     }
+    EXPECT_GT(ignored, 1000) << "else garbage was rare";
 }
 
 TEST_F(FleetConfigStory, TheFirstConnectionWaitsForARandomTimeIfToldTo) {

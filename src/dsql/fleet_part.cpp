@@ -61,10 +61,9 @@ Steady begin_of(const FleetConfig& config, Logger* logger) {
 std::shared_ptr<DynamoClient> fleet_client(const FleetConfig& config,
                                            const std::string& region,
                                            std::shared_ptr<CredentialProvider> credentials) {
-    return std::make_shared<DynamoClient>(
-        DynamoOptions{.region = config.region.empty() ? region : config.region,
-                      .endpoint = config.dynamodb_endpoint,
-                      .credentials = std::move(credentials)});
+    return std::make_shared<DynamoClient>(DynamoOptions{.region = region,
+                                                        .endpoint = config.dynamodb_endpoint,
+                                                        .credentials = std::move(credentials)});
 }
 
 FleetPart::FleetPart(const FleetConfig& config,

@@ -65,7 +65,7 @@ private:
     Limiter limiter_;
 };
 
-// The client for the fleet's tables.
+// The client for the fleet's tables, which are in the cluster's region.
 [[nodiscard]] std::shared_ptr<DynamoClient> fleet_client(
     const FleetConfig& config,
     const std::string& region,

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <holdfast/base/assert.hpp>
+#include <holdfast/base/error.hpp>
 #include <holdfast/pool/leases.hpp>
 
 namespace holdfast::dsql {
@@ -38,6 +39,18 @@ std::int64_t block_end(Wall now, const pool::SlotBlocksConfig& config) {
 }
 
 }  // namespace
+
+void check_place(const std::shared_ptr<DynamoClient>& client,
+                 const std::string& table,
+                 const std::string& endpoint) {
+    const char* const missing = client == nullptr  ? "a client of DynamoDB"
+                                : table.empty()    ? "the name of a table in DynamoDB"
+                                : endpoint.empty() ? "the cluster's endpoint"
+                                                   : nullptr;
+    if (missing != nullptr) {
+        throw InvalidArgument(fmt::format("a fleet that shares its connections needs {}", missing));
+    }
+}
 
 // --- Permits ---
 

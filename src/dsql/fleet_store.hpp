@@ -14,6 +14,11 @@
 
 namespace holdfast::dsql {
 
+// Invalid_argument, naming it, for a part without which nothing can be shared.
+void check_place(const std::shared_ptr<DynamoClient>& client,
+                 const std::string& table,
+                 const std::string& endpoint);
+
 // Permits to open connections to one endpoint. Safe to share between threads.
 //
 //   dsqlconnect#<endpoint>#<second>    count, updated_at_ms
@@ -30,6 +35,8 @@ public:
                                          const std::stop_token& stop);
 
     [[nodiscard]] DynamoClient& client() noexcept { return *client_; }
+    [[nodiscard]] const std::string& table() const noexcept { return table_; }
+    [[nodiscard]] const std::string& endpoint() const noexcept { return endpoint_; }
 
 private:
     [[nodiscard]] dynamo::Write translate(const pool::CountPermits& what) const;

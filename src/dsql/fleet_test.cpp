@@ -301,6 +301,41 @@ TEST_F(FleetStory, AnOpeningThatGetsNoPermitGivesItsSlotBack) {
     EXPECT_EQ(part.slots()->view().used, 0);
 }
 
+// The process ends while one of its openings has a slot and stands in line for a permit.
+TEST_F(FleetStory, WhoIsStoppedInLineForAPermitLeavesNoSlotBehind) {
+    FleetConfig config{.rate = 1, .burst = 1, .lease_table = table};
+    config.dynamodb_endpoint = faults->url();
+    {
+        FleetPart part(
+            config, endpoint, "us-east-1", options(faults->url()).credentials, nullptr, nullptr);
+        const Right first = part.admit(soon(), {}, stages);
+        std::stop_source stop;
+        std::vector<std::future<std::optional<Code>>> waiting;
+        for (int i = 0; i < 3; ++i) {
+            waiting.push_back(std::async(std::launch::async, [&] {
+                pool::Stages own;
+                return holdfast::test::code_of([&] {  // The last one's turn is in three seconds.
+                    for (;;) {
+                        part.gone(part.admit(soon(), stop.get_token(), own));
+                    }
+                });
+            }));
+        }
+        while (part.slots()->view().used < 4) {  // All have a slot, and wait for the rest.
+            std::this_thread::yield();
+        }
+        const Steady began = std::chrono::steady_clock::now();
+        stop.request_stop();
+        for (auto& one : waiting) {
+            EXPECT_EQ(one.get(), Code::cancelled);
+        }
+        EXPECT_LT(std::chrono::steady_clock::now() - began, 1s);
+        EXPECT_EQ(part.slots()->view().used, 1);
+        part.gone(first);
+    }
+    EXPECT_TRUE(owned().empty());
+}
+
 TEST_F(FleetStory, AFailureAtAnyStageGivesTheSlotBackOnce) {
     HOLDFAST_CHECK("connections +open.slot_returned");
     HOLDFAST_CHECK("connections fill.lease_back_token");
@@ -332,6 +367,22 @@ TEST_F(FleetStory, AFailureAtAnyStageGivesTheSlotBackOnce) {
     provider->fail = false;
     source->closed();
     EXPECT_EQ(used(), 0);
+}
+
+// REGION may be that of the process. Token and tables follow the cluster, both by one value.
+TEST_F(FleetStory, TheTablesAreInTheRegionOfTheCluster) {
+    SourceOptions options{.credentials = std::make_shared<tests::TestProvider>()};
+    options.fleet.region = "eu-west-1";
+    options.fleet.rate_table = table;
+    options.fleet.dynamodb_endpoint = faults->url();
+    const auto factory = dsql_source(options);
+    const auto by_name = factory(sql::parse_url("dsql://" + endpoint))->prepare(soon(), {}, stages);
+    EXPECT_NE(by_name.at("password").find("%2Fus-east-1%2Fdsql"), std::string::npos);
+    EXPECT_NE(faults->signature().find("/us-east-1/dynamodb/"), std::string::npos);
+    const auto usual =
+        factory(sql::parse_url("dsql://orders.example.com"))->prepare(soon(), {}, stages);
+    EXPECT_NE(usual.at("password").find("%2Feu-west-1%2Fdsql"), std::string::npos);
+    EXPECT_NE(faults->signature().find("/eu-west-1/dynamodb/"), std::string::npos);
 }
 
 TEST_F(FleetStory, WithoutTheStoreTheLocalCapIsInForce) {

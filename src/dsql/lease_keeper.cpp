@@ -18,6 +18,11 @@ constexpr std::chrono::minutes nap_max{1};
 // The service knows a token for so long; later it is a new request.
 constexpr std::chrono::minutes token_life{10};
 
+LeaseKeeperOptions checked(LeaseKeeperOptions options) {
+    check_place(options.client, options.table, options.endpoint);
+    return options;
+}
+
 }  // namespace
 
 struct LeaseKeeper::Meters {
@@ -53,7 +58,7 @@ struct LeaseKeeper::Meters {
 };
 
 LeaseKeeper::LeaseKeeper(LeaseKeeperOptions options)
-    : options_(std::move(options)),
+    : options_(checked(std::move(options))),
       logger_(options_.logger == nullptr ? null_logger() : *options_.logger),
       meters_(std::make_unique<Meters>(options_.metrics, options_.member.service)),
       store_(options_.client, options_.table, options_.endpoint, options_.member, options_.limits),

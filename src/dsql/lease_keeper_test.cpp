@@ -100,6 +100,62 @@ TEST_F(LeaseKeeperStory, TheFleetHasItsLimitAndNothingIsLeftAtTheEnd) {
     EXPECT_TRUE(found().owners.empty());
 }
 
+// A denial is the counter's own condition, told as the reason of a cancelled transaction. Neither
+// the words of a message nor another failure is one: a process that took it for one would stop
+// opening connections that it may have.
+TEST_F(LeaseKeeperStory, OnlyTheConditionOfTheCounterIsADenial) {
+    HOLDFAST_CHECK("connections lease.denied_nil");
+    HOLDFAST_CHECK("connections lease.denied_canceled");
+    HOLDFAST_CHECK("connections lease.denied_wrapped");
+    HOLDFAST_CHECK("connections lease.denied_text_only");
+    HOLDFAST_CHECK("connections lease.denied_conditional");
+    HOLDFAST_CHECK("connections lease.denied_other");
+    LeaseStore ann = store(this_process("ann"));
+    const auto answer = [&] {
+        const pool::AcquireLease lease{.lease = pool::new_lease_id(),
+                                       .token = pool::new_lease_id()};
+        return ann.acquire(lease, 100, ann.wall_now(), soon(), {});
+    };
+    EXPECT_EQ(answer(), pool::LeaseAnswer::done) << "no failure at all";
+    const std::string full = R"("CancellationReasons":[{"Code":"ConditionalCheckFailed"},)"
+                             R"({"Code":"None"}]})";
+    faults->say(400, R"({"__type":"TransactionCanceledException",)" + full);
+    EXPECT_EQ(answer(), pool::LeaseAnswer::full);
+    faults->say(
+        400,
+        R"({"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException",)" + full);
+    EXPECT_EQ(answer(), pool::LeaseAnswer::full) << "by its full name";
+    faults->say(400,
+                R"({"__type":"ValidationException",)"
+                R"("message":"TransactionCanceledException [ConditionalCheckFailed, None]"})");
+    EXPECT_EQ(answer(), pool::LeaseAnswer::unanswered) << "nothing but words";
+    faults->say(400, R"({"__type":"ConditionalCheckFailedException","message":"no"})");
+    EXPECT_EQ(answer(), pool::LeaseAnswer::unanswered) << "of a write that was not ours";
+    faults->next(Fault::failed, 3);  // As often as it is tried.
+    EXPECT_EQ(answer(), pool::LeaseAnswer::unanswered);
+    EXPECT_EQ(active(), 1);
+}
+
+TEST_F(LeaseKeeperStory, AKeeperNeedsAClientATableAndAnEndpoint) {
+    HOLDFAST_CHECK("connections lease.null_client");
+    HOLDFAST_CHECK("connections lease.empty_table");
+    HOLDFAST_CHECK("connections lease.empty_endpoint");
+    const auto refusal = [&](auto without) {
+        LeaseKeeperOptions options = keeper("ann");
+        without(options);
+        try {
+            const LeaseKeeper refused(options);
+        } catch (const InvalidArgument& error) {
+            return std::string(error.what());
+        }
+        return std::string("accepted");
+    };
+    EXPECT_EQ(refusal([](auto&) {}), "accepted");
+    EXPECT_NE(refusal([](auto& o) { o.client = nullptr; }).find("client"), std::string::npos);
+    EXPECT_NE(refusal([](auto& o) { o.table = ""; }).find("table"), std::string::npos);
+    EXPECT_NE(refusal([](auto& o) { o.endpoint = ""; }).find("endpoint"), std::string::npos);
+}
+
 TEST_F(LeaseKeeperStory, LostAnswersCountOnce) {
     HOLDFAST_CHECK("connections +lease.release_twice");
     LeaseKeeper ann(keeper("ann"));
@@ -174,6 +230,19 @@ TEST_F(LeaseKeeperStory, OneProcessLooksAfterTheDead) {
     EXPECT_TRUE(store(ann).lock_reaper(soon(), {}));
     EXPECT_FALSE(store(this_process("bob")).lock_reaper(soon(), {}));
     EXPECT_TRUE(store(ann).lock_reaper(soon(), {})) << "and goes on";
+}
+
+// There is nothing to set it by, so it cannot be unset, zero or negative.
+TEST_F(LeaseKeeperStory, AnOwnerLivesForThreeMinutesFromEachHeartbeat) {
+    HOLDFAST_CHECK("connections lease.ttl_default");
+    LeaseStore ann = store(this_process("ann"));
+    const Wall before = ann.wall_now();
+    ann.beat(soon(), {});
+    const Wall after = ann.wall_now();
+    const LeasesFound seen = found();
+    ASSERT_EQ(seen.owners.size(), 1U);
+    EXPECT_GE(seen.owners[0].seen.alive_until, before + 3min - 1ms);
+    EXPECT_LE(seen.owners[0].seen.alive_until, after + 3min + 1ms);
 }
 
 TEST_F(LeaseKeeperStory, PeopleSeeWhoHoldsHowMany) {

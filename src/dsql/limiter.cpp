@@ -84,6 +84,8 @@ Limiter::Limiter(LimiterOptions options)
                      {{"mode", to_string(options_.fleet.algorithm)},
                       {"rate", options_.fleet.per_second},
                       {"burst", options_.fleet.burst},
+                      {"table", options_.store->table()},
+                      {"endpoint", options_.store->endpoint()},
                       {"fleet_size", options_.fleet_size},
                       {"share", share_rate_}});
     } else {
@@ -144,6 +146,7 @@ void Limiter::acquire_local(pool::TokenBucket& bucket,
                             Mode as,
                             Deadline deadline,
                             const std::stop_token& stop) {
+    const Steady began = clock_.steady_now();
     pool::WaiterId self{};
     const auto serve = [&](Steady now) {
         bucket.set_rate(now, full_rate * pace_.part(now));
@@ -182,10 +185,12 @@ void Limiter::acquire_local(pool::TokenBucket& bucket,
     if (stop.stop_requested()) {
         throw Error(Code::cancelled, Outcome::not_applied, "waiting for a permit was cancelled");
     }
-    give_up(as);
+    give_up(as, clock_.steady_now() - began, 1);
 }
 
 bool Limiter::acquire_fleet(Deadline deadline, const std::stop_token& stop) {
+    const Steady began = clock_.steady_now();
+    int attempts = 0;
     pool::PermitMemory memory;
     {
         const std::lock_guard lock(mutex_);
@@ -196,6 +201,7 @@ bool Limiter::acquire_fleet(Deadline deadline, const std::stop_token& stop) {
     pool::PermitStep step = request->next(now());
     for (;;) {
         if (const auto* write = std::get_if<pool::PermitWrite>(&step)) {
+            ++attempts;
             const pool::PermitAnswer answer = ask(*write, deadline, stop);
             if (!is_heard(answer) && degraded()) {
                 return false;
@@ -214,7 +220,7 @@ bool Limiter::acquire_fleet(Deadline deadline, const std::stop_token& stop) {
     }
     const auto* permits = std::get_if<pool::Permits>(&step);
     if (permits == nullptr) {
-        give_up(Mode::fleet);
+        give_up(Mode::fleet, clock_.steady_now() - began, attempts);
     }
     sleep(permits->first, deadline, stop);
     return true;
@@ -262,7 +268,8 @@ void Limiter::note(bool answered, const std::string& cause) {
     if (changed && answered) {
         logger_.warn("limiter.breaker", {{"state", "closed"}});
     } else if (changed) {
-        logger_.warn("limiter.breaker", {{"state", "open"}});
+        logger_.warn("limiter.breaker",
+                     {{"state", "open"}, {"failures", options_.limits.breaker_failures}});
         logger_.error("limiter.fallback", {{"cause", cause}, {"share", share_rate_}});
     }
 }
@@ -273,10 +280,13 @@ void Limiter::sleep(Steady until, Deadline deadline, const std::stop_token& stop
     }
 }
 
-void Limiter::give_up(Mode as) {
+void Limiter::give_up(Mode as, std::chrono::nanoseconds waited, int attempts) {
     const char* const name = mode_names[static_cast<std::size_t>(as)];
     meters_->failed[static_cast<std::size_t>(as)].add();
-    logger_.warn("limiter.timeout", {{"mode", name}});
+    logger_.warn("limiter.timeout",
+                 {{"mode", name},
+                  {"waited_seconds", std::chrono::duration<double>(waited).count()},
+                  {"attempts", attempts}});
     throw pool::OpenError(
         pool::FailureClass::rate_limited,
         Code::unavailable,

@@ -72,7 +72,7 @@ private:
                                          const std::stop_token& stop);
     void note(bool answered, const std::string& cause);
     void sleep(Steady until, Deadline deadline, const std::stop_token& stop) const;
-    [[noreturn]] void give_up(Mode as);
+    [[noreturn]] void give_up(Mode as, std::chrono::nanoseconds waited, int attempts);
     [[nodiscard]] pool::Moment now() const;
 
     const LimiterOptions options_;

@@ -17,6 +17,11 @@ using std::chrono::steady_clock;
 
 constexpr std::chrono::minutes nap_max{1};
 
+SlotKeeperOptions checked(SlotKeeperOptions options) {
+    check_place(options.client, options.table, options.endpoint);
+    return options;
+}
+
 pool::BlockUnanswered unanswered(int block, const Error& error) {
     return {.block = block, .throttled = error.code() == Code::conflict};
 }
@@ -63,7 +68,7 @@ struct SlotKeeper::Meters {
 };
 
 SlotKeeper::SlotKeeper(SlotKeeperOptions options)
-    : options_(std::move(options)),
+    : options_(checked(std::move(options))),
       logger_(options_.logger == nullptr ? null_logger() : *options_.logger),
       meters_(std::make_unique<Meters>(options_.metrics, options_.member.service)),
       store_(options_.client,
@@ -118,10 +123,14 @@ pool::SlotId SlotKeeper::acquire(Deadline deadline, const std::stop_token& stop)
         }
     }
     const int capacity = blocks_.capacity(steady_clock::now());
+    const int used = blocks_.used();
     lock.unlock();
     meters_->denied.add();
     logger_.warn("lease.denied",
-                 {{"reason", capacity == 0 ? "none_owned" : "full"}, {"capacity", capacity}});
+                 {{"reason", capacity == 0 ? "none_owned" : "full"},
+                  {"used", used},
+                  {"capacity", capacity},
+                  {"limit", options_.blocks.size * options_.blocks.count}});
     throw pool::OpenError(
         pool::FailureClass::full,
         Code::exhausted,
@@ -222,11 +231,23 @@ void SlotKeeper::perform(const pool::SlotAction& action, const std::stop_token& 
     const pool::SlotEvent answer =
         last_call ? carry_out(action, *last_call, {})
                   : carry_out(action, Deadline::after(options_.call_patience), stop);
+    {
+        const std::lock_guard lock(mutex_);
+        step(answer);
+        publish();
+        wake();
+    }
+    if (const auto* taken = std::get_if<pool::BlockTaken>(&answer)) {
+        say("slots.acquired", taken->block);
+    }
     const std::lock_guard lock(mutex_);
-    step(answer);
     --under_way_;
-    publish();
-    wake();
+    changed_.notify_all();
+}
+
+void SlotKeeper::say(const char* event, int block) {
+    const View now = view();
+    logger_.info(event, {{"block", block}, {"owned", now.blocks}, {"capacity", now.capacity}});
 }
 
 pool::SlotEvent SlotKeeper::carry_out(const pool::SlotAction& action,
@@ -234,11 +255,7 @@ pool::SlotEvent SlotKeeper::carry_out(const pool::SlotAction& action,
                                       const std::stop_token& stop) {
     if (const auto* take = std::get_if<pool::TakeBlock>(&action)) {
         try {
-            const pool::SlotEvent answer = store_.take(take->block, deadline, stop);
-            if (std::holds_alternative<pool::BlockTaken>(answer)) {
-                logger_.info("slots.acquired", {{"block", take->block}});
-            }
-            return answer;
+            return store_.take(take->block, deadline, stop);
         } catch (const Error& error) {
             logger_.warn("slots.unanswered", {{"block", take->block}, {"error", error.what()}});
             return unanswered(take->block, error);
@@ -250,7 +267,7 @@ pool::SlotEvent SlotKeeper::carry_out(const pool::SlotAction& action,
     if (const auto* back = std::get_if<pool::GiveBlockBack>(&action)) {
         try {
             store_.give_back(*back, deadline, stop);
-            logger_.info("slots.released", {{"block", back->block}});
+            say("slots.released", back->block);
         } catch (const Error& error) {
             logger_.warn("lease.release_failed", {{"block", back->block}, {"error", error.what()}});
         }
@@ -278,7 +295,12 @@ pool::SlotEvent SlotKeeper::renew(int block, Deadline deadline, const std::stop_
 void SlotKeeper::report(const pool::SlotAction& action) {
     if (const auto* lost = std::get_if<pool::BlockLost>(&action)) {
         meters_->lost.add();
-        logger_.error("slots.lost", {{"block", lost->block}, {"why", to_string(lost->why)}});
+        const View now = view();
+        logger_.error("slots.lost",
+                      {{"block", lost->block},
+                       {"why", to_string(lost->why)},
+                       {"owned", now.blocks},
+                       {"capacity", now.capacity}});
     } else if (const auto* odd = std::get_if<pool::BlockMismatch>(&action)) {
         logger_.error(
             "slots.mismatch",

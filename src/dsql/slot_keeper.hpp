@@ -82,6 +82,7 @@ private:
                                             const std::stop_token& stop);
     [[nodiscard]] pool::SlotEvent renew(int block, Deadline deadline, const std::stop_token& stop);
     void report(const pool::SlotAction& action);
+    void say(const char* event, int block);
     void shed(std::unique_lock<std::mutex>& lock);
     void publish();
     void wake() noexcept;

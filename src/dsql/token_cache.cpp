@@ -269,7 +269,7 @@ void TokenCache::succeed(const TokenKey& key, Entry& entry, Token token) {
     entry.current = std::move(token);
     entry.failure.reset();
     entry.failures = 0;
-    logger_.info("token refreshed",
+    logger_.info("token.refreshed",
                  {{"host", key.host},
                   {"region", key.region},
                   {"user", key.user},
@@ -288,7 +288,7 @@ void TokenCache::fail(const TokenKey& key, Entry& entry, const Error& failure) {
     ++entry.failures;
     entry.due = clock_.steady_now() + std::min<std::chrono::seconds>(pause, retry_most);
     const auto left = entry.current->life.expiry - clock_.wall_now();
-    logger_.error("token refresh failed",
+    logger_.error("token.refresh_failed",
                   {{"host", key.host},
                    {"user", key.user},
                    {"cause", failure.what()},

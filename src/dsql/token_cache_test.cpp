@@ -131,7 +131,7 @@ TEST_F(TokenCacheStory, AFailedRefreshIsTriedAgainWhileTheOldTokenServes) {
     ASSERT_TRUE(clock.wait_for_sleepers(1, soon()));
     clock.advance(900s * 86 / 100);
     provider->wait_until_asked(2);
-    ASSERT_TRUE(log.wait_for("token refresh failed", soon()));
+    ASSERT_TRUE(log.wait_for("token.refresh_failed", soon()));
     EXPECT_EQ(get().text, first.text);
     EXPECT_EQ(metrics.value("dsql_token_refresh_failures"), 1);
     for (const auto pause : {1s, 2s, 4s}) {

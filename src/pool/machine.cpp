@@ -38,7 +38,7 @@ std::string_view to_string(Reason reason) noexcept {
         case Reason::bad:
             return "bad";
         case Reason::dead:
-            return "dead";
+            return "server_closed";
         case Reason::surplus:
             return "surplus";
         case Reason::shutdown:

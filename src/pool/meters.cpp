@@ -1,5 +1,6 @@
 #include "meters.hpp"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -15,6 +16,17 @@ const std::vector<double>& age_bounds() {
         1, 10, 60, 300, 600, 900, 1200, 1800, 2400, 2700, 3000, 3300, 3480, 3600};
     return bounds;
 }
+
+// How far an opening came that failed. The names are those that dashboards of DSQL know.
+constexpr std::array<std::string_view, 4> failure_reason_names{
+    "lease_acquire", "rate_limit", "token_provider", "connection_open"};
+
+std::size_t failure_reason(std::optional<Stage> at) noexcept {
+    const std::size_t stage = at ? static_cast<std::size_t>(*at) : failure_reason_names.size();
+    return std::min(stage, failure_reason_names.size() - 1);
+}
+static_assert(static_cast<int>(Stage::slot) == 0 && static_cast<int>(Stage::permit) == 1 &&
+              static_cast<int>(Stage::token) == 2);
 
 // Makes series with the labels of one pool; what has no name counts nothing.
 class Maker {
@@ -36,6 +48,14 @@ public:
     [[nodiscard]] Counter counter(std::string_view name, std::string_view help, Label why) const {
         return service_.second.empty() ? metrics_.counter(name, help, {pool_, why})
                                        : metrics_.counter(name, help, {pool_, service_, why});
+    }
+    [[nodiscard]] Counter counter(std::string_view name,
+                                  std::string_view help,
+                                  Label why,
+                                  Label where) const {
+        return service_.second.empty()
+                   ? metrics_.counter(name, help, {pool_, why, where})
+                   : metrics_.counter(name, help, {pool_, service_, why, where});
     }
     [[nodiscard]] Histogram histogram(std::string_view name,
                                       std::string_view help,
@@ -73,8 +93,6 @@ Meters::Meters(Metrics* metrics, const MeterNames& names, const std::string& poo
     target = make.gauge(names.target, "The most connections open for use");
     wanted = make.gauge(names.wanted, "Connections kept open though nobody asks");
     open = make.gauge(names.open, "Connections open, idle or lent");
-    idle = make.gauge(names.idle, "Connections open and idle");
-    inflight = make.gauge(names.inflight, "Connections being opened");
     oldest_age_seconds = make.gauge(names.oldest_age_seconds, "Age of the oldest connection");
     warm_up_seconds = make.gauge(names.warm_up_seconds, "How long the first filling took");
     lent = make.counter(names.lent, "Times a connection was handed out");
@@ -83,10 +101,15 @@ Meters::Meters(Metrics* metrics, const MeterNames& names, const std::string& poo
     warm_up_failures =
         make.counter(names.warm_up_failures, "Openings that failed during the first filling");
     for (std::size_t i = 0; i < failure_classes; ++i) {
-        open_failures[i] =
-            make.counter(names.open_failures,
-                         "Openings that failed",
-                         {names.failure_label, to_string(static_cast<FailureClass>(i))});
+        const Label failure{"class", to_string(static_cast<FailureClass>(i))};
+        const char* const help = "Openings that failed";
+        for (std::size_t why = 0; why < failure_reasons; ++why) {
+            open_failures_[why][i] =
+                names.open_failure_reasons
+                    ? make.counter(
+                          names.open_failures, help, failure, {"reason", failure_reason_names[why]})
+                    : make.counter(names.open_failures, help, failure);
+        }
     }
     for (std::size_t i = 0; i < reasons; ++i) {
         closed[i] = make.counter(
@@ -112,9 +135,7 @@ Meters::Meters(Metrics* metrics, const MeterNames& names, const std::string& poo
 
 void Meters::publish(const Counts& counts, std::uint64_t lent_so_far) {
     opening.set(counts.opening);
-    inflight.set(counts.opening);
     ready.set(counts.ready);
-    idle.set(counts.ready);
     in_use.set(counts.in_use);
     open.set(counts.ready + counts.in_use);
     retiring.set(counts.retiring);
@@ -122,6 +143,10 @@ void Meters::publish(const Counts& counts, std::uint64_t lent_so_far) {
     target.set(counts.target);
     lent.add(static_cast<double>(lent_so_far - lent_published_));
     lent_published_ = lent_so_far;
+}
+
+void Meters::open_failed(FailureClass failure, std::optional<Stage> at) {
+    open_failures_[failure_reason(at)][static_cast<std::size_t>(failure)].add();
 }
 
 }  // namespace holdfast::pool

@@ -310,6 +310,8 @@ void Shell::open(ConnectionId id, const std::stop_token& stop) {
 
 void Shell::open_failed(ConnectionId id, const OpenError& error, const Stages& stages) {
     const std::size_t number = index(error.failure());
+    int attempt = 0;
+    nanoseconds pause{0};
     {
         Turn turn(*this);
         last_open_error_ = error;
@@ -318,17 +320,22 @@ void Shell::open_failed(ConnectionId id, const OpenError& error, const Stages& s
             return;
         }  // It was us who made it fail.
         ++stats_.open_failures[number];
-        meters_.open_failures[number].add();
+        meters_.open_failed(error.failure(), stages.last());
         note_stages(stages);
         if (turn.now() - logged_[number] < log_every) {
             return;
         }
         logged_[number] = turn.now();
+        attempt = machine_.failures(error.failure());
+        pause = std::max(machine_.paused_until() - turn.now(), nanoseconds{0});
     }
     logger_.warn("open.failed",
                  {{"db", name_},
                   {"stage", stages.last() ? to_string(*stages.last()) : ""},
                   {"class", to_string(error.failure())},
+                  {"sqlstate", error.sqlstate()},
+                  {"attempt", attempt},
+                  {"backoff_seconds", seconds(pause)},
                   {"error", error.what()}});
 }
 
@@ -366,9 +373,14 @@ void Shell::keep(const std::stop_token& stop) {
         }
         std::stop_source wake;
         Steady until;
+        std::uint64_t evicted = 0;
+        int ready = 0;
         {
             Turn turn(*this);
+            const std::uint64_t before = closed_for_age();
             turn.step(Tick{});
+            evicted = closed_for_age() - before;
+            ready = machine_.counts().ready;
             until = std::min(machine_.next_wake(), turn.now() + config_.limits.nap_max);
             if (config_.look_every > nanoseconds{0}) {
                 until = std::min(until, look);
@@ -376,10 +388,18 @@ void Shell::keep(const std::stop_token& stop) {
             keeper_wake_ = wake;
             keeper_until_ = until;
         }
+        if (evicted > 0) {
+            logger_.debug("scan.evicted", {{"db", name_}, {"evicted", evicted}, {"ready", ready}});
+        }
         note_oldest(clock_.steady_now());
         note_shortage(clock_.steady_now());
         sleep(Deadline::at(until), stop, std::move(wake));
     }
+}
+
+// Requires: the mutex is held.
+std::uint64_t Shell::closed_for_age() const {
+    return stats_.closed[index(Reason::expired)] + stats_.closed[index(Reason::idle)];
 }
 
 // A few at a time: whoever wants one of them has to wait for as long as we look.
@@ -467,6 +487,7 @@ void Shell::resize(int target) {
 }
 
 void Shell::stop(Deadline deadline) {
+    const Steady began = clock_.steady_now();
     bool repeated = false;
     {
         Turn turn(*this);
@@ -477,15 +498,21 @@ void Shell::stop(Deadline deadline) {
     const auto all_closed = [&] { return machine_.counts().total() == 0; };
     const bool complete = wait_for(all_closed, deadline, {});
     int abandoned = 0;
+    std::uint64_t closed = 0;
     {
         const std::lock_guard lock(mutex_);
         if (!complete) {
             stats_.abandoned = machine_.counts().in_use;
         }
         abandoned = stats_.abandoned;
+        closed = stats_.closed[index(Reason::shutdown)];
     }
     if (!repeated) {
-        logger_.info("pool.stopped", {{"db", name_}, {"abandoned", abandoned}});
+        logger_.info("pool.stopped",
+                     {{"db", name_},
+                      {"closed", closed},
+                      {"abandoned", abandoned},
+                      {"elapsed_seconds", seconds(clock_.steady_now() - began)}});
     }
 }
 

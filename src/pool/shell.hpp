@@ -92,6 +92,7 @@ private:
     void note_stages(const Stages& stages);
     void close(ConnectionId id);
     void keep(const std::stop_token& stop);
+    [[nodiscard]] std::uint64_t closed_for_age() const;
     void look_at_idle(const std::stop_token& stop);
     void note_created();
     void note_oldest(Steady now);

@@ -1,6 +1,7 @@
 // Borrowing what is open already, by the short way: what others see of it.
 #include <atomic>
 #include <latch>
+#include <map>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "fake_opener.hpp"
 #include <gtest/gtest.h>
 
+#include <holdfast/base/log_capture.hpp>
 #include <holdfast/base/metrics.hpp>
 #include <holdfast/pool/pool.hpp>
 #include <holdfast/testing/check.hpp>
@@ -77,6 +79,52 @@ TEST_F(WarmPool, TheMetricsTellTheStagesOfOpeningsAndWhatFailedInTheFirstFilling
     EXPECT_EQ(openings("tcp"), 5) << "those that failed, too";
     EXPECT_EQ(openings("all"), 2);
     EXPECT_EQ(openings("tls"), 0) << "the fake server has none";
+}
+
+// Fails when it has come to a certain stage.
+struct FailingOpener final : Opener {
+    explicit FailingOpener(Stage stage) : at(stage) {}
+    [[nodiscard]] std::unique_ptr<Connection> open(Deadline,
+                                                   std::stop_token,
+                                                   Stages& stages) override {
+        stages.enter(at);
+        OpenError error(FailureClass::full, Code::exhausted, "as the test wishes");
+        error.set_sqlstate("53300");
+        throw error;
+    }
+    const Stage at;
+};
+
+TEST_F(WarmPool, AnOpeningThatFailedIsCountedByHowFarItCame) {
+    HOLDFAST_CHECK("connections fill.lease_error");
+    HOLDFAST_CHECK("connections fill.limiter_error");
+    HOLDFAST_CHECK("connections fill.token_error");
+    HOLDFAST_CHECK("connections fill.open_error");
+    const std::map<Stage, std::string_view> reasons{{Stage::slot, "lease_acquire"},
+                                                    {Stage::permit, "rate_limit"},
+                                                    {Stage::token, "token_provider"},
+                                                    {Stage::resolve, "connection_open"},
+                                                    {Stage::tcp, "connection_open"},
+                                                    {Stage::tls, "connection_open"},
+                                                    {Stage::auth, "connection_open"},
+                                                    {Stage::init, "connection_open"}};
+    ASSERT_EQ(reasons.size(), stage_count);
+    for (const auto& [stage, reason] : reasons) {
+        CapturingLogger log;
+        FailingOpener opener(stage);
+        Config config = full(1);
+        config.meters.open_failure_reasons = true;
+        Pool failing(config, opener, system_clock(), &metrics, log, std::string(to_string(stage)));
+        ASSERT_TRUE(log.wait_for("open.failed", soon()));
+        EXPECT_EQ(failing.stats().now.ready, 0);
+        EXPECT_GE(metrics.value("holdfast_sql_pool_open_failures_total",
+                                {{"db", to_string(stage)}, {"class", "full"}, {"reason", reason}}),
+                  1);
+        EXPECT_EQ(log.count("stage=" + std::string(to_string(stage)) +
+                            " class=full sqlstate=53300 attempt=1"),
+                  1U)
+            << log.lines().at(0);
+    }
 }
 
 // Short way and long way in turns: there are fewer connections than threads, so that some wait.

@@ -301,6 +301,7 @@ Connection::Prepared& Connection::prepared(const Rendered* statement, std::span<
 pool::OpenError to_open_error(const DatabaseError& error) {
     pool::OpenError failed(failure_class(error), error.code(), error.what());
     failed.set_cause(std::make_exception_ptr(error));
+    failed.set_sqlstate(std::string(error.state().text()));
     return failed;
 }
 

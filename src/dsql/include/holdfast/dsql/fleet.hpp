@@ -62,7 +62,8 @@ struct FleetConfig {
 
     int fleet_size = 10;  // Divides what is shared while DynamoDB does not answer.
     std::string service = "unknown";
-    std::string region{};             // Of DynamoDB; empty: the cluster's.
+    // Of the cluster and its tables, where neither the URL nor the endpoint's name says it.
+    std::string region{};
     std::string dynamodb_endpoint{};  // For tests: http://host:port instead of the region's.
     pool::FleetLimits limits{};       // Only tests change it,
     pool::Limits pool_limits{};       // and this.

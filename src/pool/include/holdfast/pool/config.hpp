@@ -63,18 +63,16 @@ struct MeterNames {
     std::string_view retiring = "holdfast_sql_pool_retiring";
     std::string_view waiting = "holdfast_sql_pool_waiting";
     std::string_view target = "holdfast_sql_pool_target";
-    std::string_view wanted{};    // How many are kept open though nobody asks.
-    std::string_view open{};      // Ready and in use.
-    std::string_view idle{};      // As ready, and
-    std::string_view inflight{};  // as opening, for dashboards that know them so.
+    std::string_view wanted{};  // How many are kept open though nobody asks.
+    std::string_view open{};    // Ready and in use.
     std::string_view oldest_age_seconds = "holdfast_sql_pool_oldest_age_seconds";
     std::string_view warm_up_seconds = "holdfast_sql_pool_warm_up_seconds";
     std::string_view warm_up_failures = "holdfast_sql_pool_warm_up_failures_total";
     std::string_view lent = "holdfast_sql_pool_lent_total";
     std::string_view empty = "holdfast_sql_pool_empty_total";
     std::string_view opened = "holdfast_sql_pool_opened_total";
-    std::string_view open_failures = "holdfast_sql_pool_open_failures_total";
-    std::string_view failure_label = "class";
+    std::string_view open_failures = "holdfast_sql_pool_open_failures_total";  // By `class`,
+    bool open_failure_reasons = false;  // and by `reason`, which says how far the opening came.
     std::string_view closed = "holdfast_sql_pool_closed_total";
     std::string_view wait_seconds = "holdfast_sql_pool_wait_seconds";
     std::string_view open_seconds = "holdfast_sql_pool_open_seconds";  // By `stage`, and all.

@@ -49,7 +49,7 @@ enum class Reason {
     expired,  // Less than `guard` of its life is left.
     idle,     // Nobody borrowed it for `idle_max`.
     bad,      // Its borrower says so.
-    dead,     // Found dead before it was lent.
+    dead,     // Found dead before it was lent: the server has closed it.
     surplus,  // The pool became smaller.
     shutdown,
     slot_lost,  // The right to hold it is gone.
@@ -199,6 +199,10 @@ public:
     [[nodiscard]] bool stopped() const noexcept { return stopped_; }
     // When the oldest of those ready and in use was opened; empty if there is none.
     [[nodiscard]] std::optional<Steady> oldest() const noexcept;
+    // Failures of this class in a row.
+    [[nodiscard]] int failures(FailureClass failure) const noexcept {
+        return pauses_[static_cast<std::size_t>(failure)].failures;
+    }
     // When openings may go on after a failure; in the past if they are not paused.
     [[nodiscard]] Steady paused_until() const noexcept { return paused_until_; }
 

@@ -50,8 +50,13 @@ public:
 
     [[nodiscard]] FailureClass failure() const noexcept { return failure_; }
 
+    // What the server said, if it was a server that refused; for the log.
+    [[nodiscard]] const std::string& sqlstate() const noexcept { return sqlstate_; }
+    void set_sqlstate(std::string sqlstate) { sqlstate_ = std::move(sqlstate); }
+
 private:
     FailureClass failure_;
+    std::string sqlstate_;
 };
 
 // Opens connections; called from several threads at once.
