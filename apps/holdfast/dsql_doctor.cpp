@@ -3,6 +3,7 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -16,6 +17,8 @@
 #include <holdfast/base/exit_code.hpp>
 #include <holdfast/base/redact.hpp>
 #include <holdfast/dsql/endpoint.hpp>
+#include <holdfast/dsql/fleet.hpp>
+#include <holdfast/dsql/leases.hpp>
 #include <holdfast/dsql/source.hpp>
 #include <holdfast/sql/database.hpp>
 #include <holdfast/sql/url.hpp>
@@ -70,11 +73,12 @@ public:
     Patient(const Context& context, const sql::Url& url)
         : context_(context),
           url_(url),
-          target_(dsql::parse_target(
-              url, "holdfast", dsql::usual_region(context.config.text("dsql.region")))),
-          chain_({.profile = target_.profile,
-                  .region = target_.key.region,
-                  .logger = &context.logger}) {}
+          fleet_(dsql::fleet_config(context.config)),
+          target_(dsql::parse_target(url, "holdfast", dsql::usual_region(fleet_.region))),
+          chain_(std::make_shared<dsql::CredentialChain>(
+              dsql::CredentialOptions{.profile = target_.profile,
+                                      .region = target_.key.region,
+                                      .logger = &context.logger})) {}
 
     std::string region() const {
         const bool named = dsql::region_of(target_.key.host).has_value();
@@ -98,11 +102,11 @@ public:
     }
 
     std::string credentials() {
-        keys_ = chain_.get(Deadline::after(patience), context_.stop);
+        keys_ = chain_->get(Deadline::after(patience), context_.stop);
         return fmt::format(
             "{} from the {}{}",
             keys_.access_key_id,
-            chain_.source(),
+            chain_->source(),
             keys_.expires
                 ? ", until " + moment_text(std::chrono::floor<milliseconds>(*keys_.expires))
                 : "");
@@ -113,7 +117,7 @@ public:
         const std::string token = dsql::make_token({.host = target_.key.host,
                                                     .region = target_.key.region,
                                                     .action = action,
-                                                    .life = target_.key.life},
+                                                    .life = fleet_.token_life},
                                                    keys_,
                                                    system_clock().wall_now());
         return fmt::format("{} for the user {}, {} bytes, good for {}",
@@ -162,6 +166,29 @@ public:
             connection_life.count());
     }
 
+    // Whether those with whom the limits are shared can be met.
+    std::string fleet() const {
+        dsql::LeaseAdmin tables({.region = target_.key.region,
+                                 .dynamodb_endpoint = fleet_.dynamodb_endpoint,
+                                 .credentials = chain_});
+        const auto there = [&](const std::string& table) {
+            tables.expect(table, Deadline::after(patience), context_.stop);
+            return table;
+        };
+        const std::string rate =
+            fleet_.rate_table.empty()
+                ? fmt::format(
+                      "{} new connections a second, {} at once, alone", fleet_.rate, fleet_.burst)
+                : fmt::format("{} new connections a second, shared in the table {}",
+                              fleet_.permits.per_second,
+                              there(fleet_.rate_table));
+        return rate + (fleet_.lease_table.empty()
+                           ? ""
+                           : fmt::format("; {} in all, shared in the table {}",
+                                         fleet_.leases.limit,
+                                         there(fleet_.lease_table)));
+    }
+
 private:
     static milliseconds since(Steady began) {
         return std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - began);
@@ -175,8 +202,9 @@ private:
 
     const Context& context_;
     const sql::Url& url_;
+    const dsql::FleetConfig fleet_;
     const dsql::Target target_;
-    dsql::CredentialChain chain_;
+    const std::shared_ptr<dsql::CredentialChain> chain_;
     dsql::Credentials keys_;
     std::optional<sql::Database> db_;
     std::chrono::sys_time<milliseconds> server_now_;
@@ -200,6 +228,7 @@ int dsql_doctor(const Context& context) {
     examination.check("answer", [&] { return patient.answer(); });
     examination.check("clock", [&] { return patient.clock(); });
     examination.check("limits", [&] { return patient.limits(); });
+    examination.check("fleet", [&] { return patient.fleet(); });
 
     Json json{{"db", without_password(text)},
               {"ok", examination.status() == exit_done},

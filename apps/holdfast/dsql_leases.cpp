@@ -28,22 +28,33 @@ const std::string& first_of(const std::string& told, const std::string& configur
     return told.empty() ? configured : told;
 }
 
-// The cluster in question; empty if nobody names one.
-std::string endpoint_of(const Context& context, const DsqlLeasesRequest& request) {
+// A cluster, and its region, in which the tables are. Each is empty if nobody names it.
+struct Cluster {
+    std::string endpoint;
+    std::string region;
+};
+
+// As a process finds them that opens a database: its limiters and ours must meet at one table.
+Cluster cluster_of(const Context& context, const DsqlLeasesRequest& request) {
+    Cluster cluster{.endpoint = {},
+                    .region = dsql::usual_region(context.config.text("dsql.region"))};
     const std::string& named = first_of(request.endpoint, context.config.text("dsql.endpoint"));
-    if (!named.empty()) {
-        return dsql::normal_endpoint(named);
-    }
     const std::string& url = database_url(context);
-    const std::string& region = first_of(request.region, context.config.text("dsql.region"));
-    return url.starts_with("dsql:")
-               ? dsql::parse_target(sql::parse_url(url), "holdfast", dsql::usual_region(region))
-                     .key.host
-               : "";
+    if (!named.empty()) {
+        cluster.endpoint = dsql::normal_endpoint(named);
+        cluster.region = dsql::region_of(cluster.endpoint).value_or(cluster.region);
+    } else if (url.starts_with("dsql:")) {
+        const dsql::TokenKey key =
+            dsql::parse_target(
+                sql::parse_url(url), "holdfast", first_of(request.region, cluster.region))
+                .key;
+        cluster = {.endpoint = key.host, .region = key.region};
+    }
+    return {.endpoint = cluster.endpoint, .region = first_of(request.region, cluster.region)};
 }
 
 std::string required_endpoint(const Context& context, const DsqlLeasesRequest& request) {
-    std::string endpoint = endpoint_of(context, request);
+    std::string endpoint = cluster_of(context, request).endpoint;
     if (endpoint.empty()) {
         throw InvalidArgument(
             "no cluster is named; pass --endpoint HOST, or --db dsql://HOST, or set "
@@ -61,23 +72,16 @@ std::string required_leases_table(const Context& context, const DsqlLeasesReques
     return table;
 }
 
-std::string region_of(const Context& context, const DsqlLeasesRequest& request) {
-    const std::string& told = first_of(request.region, context.config.text("dsql.region"));
-    if (!told.empty()) {
-        return told;
-    }
-    if (const auto said = dsql::region_of(endpoint_of(context, request))) {
-        return *said;
-    }
-    std::string usual = dsql::usual_region("");
-    if (usual.empty()) {
+std::string required_region(const Context& context, const DsqlLeasesRequest& request) {
+    std::string region = cluster_of(context, request).region;
+    if (region.empty()) {
         throw InvalidArgument("no region is named; pass --region us-east-1 or set AWS_REGION");
     }
-    return usual;
+    return region;
 }
 
 dsql::LeaseAdminOptions admin_options(const Context& context, const DsqlLeasesRequest& request) {
-    const std::string region = region_of(context, request);
+    const std::string region = required_region(context, request);
     return {.region = region,
             .dynamodb_endpoint = context.config.text("dsql.dynamodb_endpoint"),
             .credentials = std::make_shared<dsql::CredentialChain>(dsql::CredentialOptions{

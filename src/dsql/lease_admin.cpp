@@ -79,6 +79,24 @@ TableMade LeaseAdmin::setup(const std::string& table,
     return made;
 }
 
+void LeaseAdmin::expect(const std::string& table, Deadline deadline, const std::stop_token& stop) {
+    const dynamo::TableState state = client_->describe_table(table, deadline, stop);
+    if (state == dynamo::TableState::absent) {
+        throw Error(Code::not_found,
+                    Outcome::not_applied,
+                    fmt::format("DynamoDB has no table {} in {}; make it with `holdfast dsql "
+                                "leases setup`",
+                                table,
+                                options_.region));
+    }
+    if (state == dynamo::TableState::changing) {
+        throw Error(
+            Code::unavailable,
+            Outcome::not_applied,
+            fmt::format("DynamoDB is still making the table {}; try again in a minute", table));
+    }
+}
+
 // False if it was on. A table that has just been made is not known everywhere yet.
 bool LeaseAdmin::enable_expiry(const std::string& table,
                                Deadline deadline,

@@ -188,6 +188,20 @@ class Leases(binary.CommandTest):
             "cannot be reached",
         )
 
+    def test_the_url_of_a_database_says_where_its_tables_are(self):
+        table = ("--leases-table", "by-url")
+        self.assertEqual(self.leases("setup", "--region", "eu-west-1", *table).code, DONE)
+        shown = self.leases(
+            "show", "--json", "--db", "dsql://Orders.example.com:5433?region=eu-west-1", *table
+        )
+        self.assertEqual(shown.code, DONE, shown)
+        self.assertEqual(
+            json.loads(shown.out), {"endpoint": "orders.example.com", "blocks": []}, shown
+        )
+        self.assert_fails(
+            self.leases("show", "--endpoint", "orders.example.com", *table), USAGE, "--region"
+        )
+
     def test_the_settings_are_shown_with_their_source(self):
         shown = self.run_it(
             *("config", "show", "--json"),

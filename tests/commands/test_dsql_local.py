@@ -80,6 +80,33 @@ class Local(binary.CommandTest):
         process.communicate(timeout=binary.SECONDS_MAX)
         self.assertEqual(process.returncode, 130)
 
+    def test_the_doctor_finds_it_well(self):
+        cluster = self.cluster()
+
+        def doctor(**env):
+            return self.run_it(
+                *("dsql", "doctor", "--json", "--db", cluster.offer["url"]),
+                env={**cluster.offer["environment"], **env},
+            )
+
+        done = doctor(DSQL_TOKEN_DURATION="1m")
+        self.assertEqual(done.code, binary.DONE, done)
+        self.assertTrue(done.json["ok"], done)
+        found = {check["check"]: check["detail"] for check in done.json["checks"]}
+        self.assertIn("good for 1m", found["token"])
+        self.assertEqual(found["fleet"], "10 new connections a second, 100 at once, alone")
+        # Nobody listens where the tables should be.
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            nowhere = f"http://127.0.0.1:{server.getsockname()[1]}"
+        done = doctor(
+            DSQL_DISTRIBUTED_RATE_LIMITER_ENABLED="true",
+            DSQL_DISTRIBUTED_RATE_LIMITER_TABLE="rates",
+            DSQL_DYNAMODB_ENDPOINT=nowhere,
+        )
+        self.assertEqual(done.code, UNAVAILABLE, done)
+        states = {check["check"]: check["state"] for check in done.json["checks"]}
+        self.assertEqual((states["login"], states["fleet"]), ("ok", "failed"))
+
     def test_ctrl_c_ends_everything_even_with_somebody_connected(self):
         cluster = self.cluster()
         server = self.postmaster_of(cluster)

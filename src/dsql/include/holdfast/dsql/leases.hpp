@@ -80,6 +80,9 @@ public:
                                   Deadline deadline,
                                   const std::stop_token& stop);
 
+    // Throws not_found, with the cure, if the table is not there, unavailable if not yet.
+    void expect(const std::string& table, Deadline deadline, const std::stop_token& stop);
+
     // In order of their numbers; at most blocks_max.
     static constexpr std::size_t blocks_max = 10'000;
     [[nodiscard]] std::vector<BlockSeen> show(const std::string& table,
