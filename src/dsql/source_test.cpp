@@ -7,6 +7,7 @@
 
 #include <holdfast/pool/pool.hpp>
 #include <holdfast/pool/stages.hpp>
+#include <holdfast/sql/database.hpp>
 #include <holdfast/sql/url.hpp>
 #include <holdfast/testing/check.hpp>
 
@@ -100,8 +101,6 @@ TEST(DsqlUrl, ThatCannotWorkIsRefusedWithTheCure) {
     HOLDFAST_CHECK("connections inject.invalid");
     HOLDFAST_CHECK("connections inject.user+password");
     HOLDFAST_CHECK("connections dsn.duplicate");
-    HOLDFAST_CHECK("connections dsn.key_without_cert");
-    HOLDFAST_CHECK("connections dsn.cert_without_key");
     HOLDFAST_CHECK("connections lease.empty_endpoint");
     EXPECT_THAT(refusal("dsql:" + host_name), HasSubstr("write dsql://USER@ENDPOINT"));
     EXPECT_THAT(refusal("dsql://"), HasSubstr("names no endpoint"));
@@ -118,10 +117,61 @@ TEST(DsqlUrl, ThatCannotWorkIsRefusedWithTheCure) {
     EXPECT_THAT(refusal("dsql://" + host_name + "?port=70000"), HasSubstr("not a port"));
     EXPECT_THAT(refusal("dsql://a%0@" + host_name), HasSubstr("bad percent escape"));
     EXPECT_THAT(refusal("dsql://" + host_name + "?port=1&port=2"), HasSubstr("'port' twice"));
-    for (const char* option : {"sslcert", "sslkey"}) {  // The token says who we are.
-        EXPECT_THAT(refusal("dsql://" + host_name + "?" + option + "=/tmp/x.pem"),
-                    HasSubstr("that dsql:// does not know"));
+}
+
+// Whom we trust is passed on. Who we are says the token, so a certificate of ours is refused, with
+// its key and without.
+TEST(DsqlUrl, TakesACertificateAuthorityAndNoCertificateOfOurs) {
+    HOLDFAST_CHECK("connections dsn.certs");
+    HOLDFAST_CHECK("connections dsn.key_without_cert");
+    HOLDFAST_CHECK("connections dsn.cert_without_key");
+    HOLDFAST_CHECK("connections dsn.attr_cert_without_key");
+    HOLDFAST_CHECK("connections dsn.attr_key_without_cert");
+    HOLDFAST_CHECK("connections dsn.propagates");
+    const std::string authority = "dsql://" + host_name + "?sslrootcert=/tmp/ca.pem";
+    EXPECT_EQ(target(authority).params.at("sslrootcert"), "/tmp/ca.pem");
+    for (const char* ours : {"sslcert=/tmp/x.pem", "sslkey=/tmp/x.key"}) {
+        const std::string option(ours, std::string_view(ours).find('='));
+        EXPECT_THAT(refusal(authority + "&" + ours),
+                    HasSubstr("'" + option + "' that dsql:// does not know"));
+        EXPECT_THAT(refusal("dsql://" + host_name + "?" + ours), HasSubstr("'" + option + "'"));
     }
+    const std::string both = authority + "&sslcert=/tmp/x.pem&sslkey=/tmp/x.key";
+    EXPECT_THAT(refusal(both), HasSubstr("'sslcert'"));
+    // Whoever opens a database is told the same.
+    sql::DatabaseOptions options;
+    options.sources["dsql"] = dsql_source();
+    try {
+        const sql::Database refused(both, options);
+        FAIL() << "accepted";
+    } catch (const InvalidArgument& error) {
+        EXPECT_EQ(std::string(error.what()), refusal(both));
+    }
+}
+
+TEST(DsqlUrl, BlanksAroundNamesAndValuesMeanNothing) {
+    HOLDFAST_CHECK("connections dsn.trim");
+    HOLDFAST_CHECK("connections dsn.duplicate");
+    const Target spaced =
+        target("dsql://" + host_name + "? port = 5433 & application_name = night shift &pool= 4 ");
+    EXPECT_EQ(spaced.params.at("port"), "5433");
+    EXPECT_EQ(spaced.params.at("application_name"), "night shift");
+    EXPECT_EQ(spaced.connections, 4);
+    EXPECT_EQ(
+        target("dsql://" + host_name + "?application_name=%20x").params.at("application_name"),
+        " x")
+        << "who writes a blank as %20 means it";
+    EXPECT_THAT(refusal("dsql://" + host_name + "?port=1& port =1"), HasSubstr("'port' twice"));
+}
+
+// The state decides, and no words: what a server says that recovers is a refused statement like any
+// other of this state, and its connection stays.
+TEST(DsqlErrors, WordsOfARecoveringServerCloseNothing) {
+    HOLDFAST_CHECK("connections err.0A000_recovery");
+    const sql::DatabaseError error(sql::SqlState{"0A000"},
+                                   Outcome::not_applied,
+                                   "cannot set transaction read-write mode during recovery");
+    EXPECT_EQ(classify(error), sql::ErrorClass::unsupported_feature);
 }
 
 class DsqlSource : public testing::Test {
@@ -171,6 +221,41 @@ TEST_F(DsqlSource, SignsInWithATokenForItsUser) {
     source = open(factory, "app");
     const auto as_app = judge(prepare());
     EXPECT_EQ(std::get<TokenGrant>(as_app).action, Action::connect);
+}
+
+// One opener for both modes. A URL means the same to a reservoir as it does without one.
+TEST_F(DsqlSource, AReservoirSignsInAsAnybodyElse) {
+    HOLDFAST_CHECK("connections inject.r_basic");
+    HOLDFAST_CHECK("connections inject.r_user");
+    HOLDFAST_CHECK("connections inject.r_special");
+    HOLDFAST_CHECK("connections inject.r_at_user");
+    HOLDFAST_CHECK("connections inject.r_query");
+    HOLDFAST_CHECK("connections inject.r_port");
+    HOLDFAST_CHECK("connections inject.r_empty");
+    HOLDFAST_CHECK("connections inject.r_invalid");
+    for (const std::string mode : {"reservoir=on", "reservoir=off"}) {
+        SCOPED_TRACE(mode);
+        const auto signs_in = [&](const std::string& url) {
+            return prepare(*factory(sql::parse_url(url)));
+        };
+        const auto basic = signs_in("dsql://" + host_name + "?" + mode);
+        EXPECT_EQ(basic.at("user"), "admin");
+        EXPECT_TRUE(std::holds_alternative<TokenGrant>(judge(basic)))
+            << "the token is what was signed, with all its special characters";
+
+        const auto full = signs_in("dsql://app%40night@" + host_name +
+                                   ":5433/shop?application_name=a%26b&" + mode);
+        EXPECT_EQ(full.at("user"), "app@night");
+        EXPECT_EQ(full.at("port"), "5433");
+        EXPECT_EQ(full.at("dbname"), "shop");
+        EXPECT_EQ(full.at("application_name"), "a&b");
+        EXPECT_EQ(std::get<TokenGrant>(judge(full)).action, Action::connect);
+
+        EXPECT_EQ(code_of([&] { (void)signs_in(""); }), Code::invalid_argument);
+        EXPECT_EQ(code_of([&] { (void)signs_in("dsql://?" + mode); }), Code::invalid_argument);
+        EXPECT_EQ(code_of([&] { (void)signs_in("dsql://a\x01b@" + host_name + "?" + mode); }),
+                  Code::invalid_argument);
+    }
 }
 
 TEST_F(DsqlSource, ATokenServesUntilItIsRefused) {

@@ -44,6 +44,12 @@ std::string percent_decoded(std::string_view text) {
     return decoded;
 }
 
+// Blanks that were not written as %20 are a slip of whoever put the URL together.
+std::string_view trimmed(std::string_view text) {
+    const std::size_t begin = std::min(text.find_first_not_of(' '), text.size());
+    return text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
+}
+
 void parse_options(std::string_view text, Url& url) {
     while (!text.empty()) {
         const std::size_t end = text.find('&');
@@ -53,8 +59,8 @@ void parse_options(std::string_view text, Url& url) {
             throw InvalidArgument(fmt::format(
                 "the database URL has an option '{}' without a value; write name=value", option));
         }
-        std::string name = percent_decoded(option.substr(0, equals));
-        std::string value = percent_decoded(option.substr(equals + 1));
+        std::string name = percent_decoded(trimmed(option.substr(0, equals)));
+        std::string value = percent_decoded(trimmed(option.substr(equals + 1)));
         if (!url.options.emplace(name, std::move(value)).second) {
             throw InvalidArgument(
                 fmt::format("the database URL has the option '{}' twice; keep one", name));
