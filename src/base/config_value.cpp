@@ -15,8 +15,11 @@
 namespace holdfast {
 namespace {
 
-constexpr std::array<std::string_view, 4> words_for_true{"true", "yes", "on", "1"};
-constexpr std::array<std::string_view, 4> words_for_false{"false", "no", "off", "0"};
+// As YAML and as the environments of other programs write them.
+constexpr std::array<std::string_view, 8> words_for_true{
+    "true", "yes", "on", "1", "t", "T", "TRUE", "True"};
+constexpr std::array<std::string_view, 8> words_for_false{
+    "false", "no", "off", "0", "f", "F", "FALSE", "False"};
 
 [[noreturn]] void refuse(std::string_view text, const std::string& expected) {
     throw InvalidArgument(fmt::format("'{}' is not {}", text, expected));

@@ -145,6 +145,19 @@ TEST_F(FleetConfigStory, DurationsHaveUnits) {
     EXPECT_EQ(read().blocks.ttl, 3min);
 }
 
+TEST_F(FleetConfigStory, FlagsAreWrittenAsInOtherPrograms) {
+    for (const char* yes : {"1", "t", "T", "true", "TRUE", "True"}) {
+        environment = {{"DSQL_RESERVOIR_ENABLED", yes}, {"DSQL_CONFIG_STRICT", yes}};
+        EXPECT_TRUE(read().reservoir.enabled) << yes;
+    }
+    for (const char* no : {"0", "f", "F", "false", "FALSE", "False"}) {
+        environment = {{"DSQL_RESERVOIR_ENABLED", no}, {"DSQL_CONFIG_STRICT", "True"}};
+        EXPECT_FALSE(read().reservoir.enabled) << no;
+    }
+    environment = {{"DSQL_RESERVOIR_ENABLED", "tRuE"}};
+    EXPECT_EQ(load().warnings().size(), 1U);
+}
+
 TEST_F(FleetConfigStory, TheBucketHasLimitsOfItsOwn) {
     HOLDFAST_CHECK("connections bucket.flag");
     HOLDFAST_CHECK("connections bucket.defaults");
