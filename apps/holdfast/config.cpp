@@ -2,10 +2,29 @@
 
 #include "answer.hpp"
 #include "terminal.hpp"
+#include <fmt/core.h>
 
+#include <holdfast/base/error.hpp>
 #include <holdfast/base/exit_code.hpp>
+#include <holdfast/dsql/fleet.hpp>
 
 namespace holdfast::app {
+namespace {
+
+// What dsql:// databases would be refused for, or do otherwise than they are told. It is no concern
+// of others, so it is only said.
+void warn_of_dsql(const Config& config) {
+    try {
+        (void)dsql::fleet_config(config);
+    } catch (const InvalidArgument& error) {
+        fmt::print(stderr, "holdfast: {}; until then no dsql:// database opens\n", error.what());
+    }
+    for (const dsql::Overruled& setting : dsql::overruled(config)) {
+        fmt::print(stderr, "holdfast: {}\n", setting.why);
+    }
+}
+
+}  // namespace
 
 int config_show(const Context& context) {
     Json json{{"settings", Json::array()}};
@@ -18,6 +37,7 @@ int config_show(const Context& context) {
                                     {"description", setting.description}});
     }
     print(context.json ? json_line(json) + "\n" : table.text());
+    warn_of_dsql(context.config);
     return exit_done;
 }
 

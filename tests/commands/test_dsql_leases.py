@@ -213,6 +213,14 @@ class Leases(binary.CommandTest):
         self.assertEqual(settings["dsql.leases.block_size"]["value"], "25")
         self.assertIn("DSQL_SLOT_BLOCK_SIZE", shown.err)
 
+    def test_who_looks_at_the_settings_is_told_what_cannot_work(self):
+        shown = self.run_it("config", "show", env={"DSQL_CONNECTION_RATE_LIMIT": "-5"})
+        self.assertEqual(shown.code, DONE, shown)
+        self.assertIn("dsql.rate is -5, which is no limit", shown.err)
+        shown = self.run_it("config", "show", env={"DSQL_TOKEN_DURATION": "1s"})
+        self.assertIn("15s is in force", shown.err)
+        self.assertEqual(self.run_it("config", "show").err, "")
+
     def test_contradictions_are_refused_before_anything_is_opened(self):
         done = self.run_it(
             *("lock", "list", "--db", f"dsql://{ENDPOINT}"),

@@ -93,7 +93,7 @@ class Local(binary.CommandTest):
         self.assertEqual(done.code, binary.DONE, done)
         self.assertTrue(done.json["ok"], done)
         found = {check["check"]: check["detail"] for check in done.json["checks"]}
-        self.assertIn("good for 1m", found["token"])
+        self.assertIn("good for 1 min 0 s", found["token"])
         self.assertEqual(found["fleet"], "10 new connections a second, 100 at once, alone")
         # Nobody listens where the tables should be.
         with socket.create_server(("127.0.0.1", 0)) as server:
