@@ -1,10 +1,11 @@
 #include <holdfast/store/cluster.hpp>
 
+#include <algorithm>
+
 #include "door.hpp"
 #include "statements_cluster.hpp"
+#include "times.hpp"
 #include <fmt/core.h>
-
-#include <holdfast/sql/error.hpp>
 
 namespace holdfast::store {
 namespace {
@@ -33,10 +34,10 @@ Member member_of(const sql::Row& row) {
 
 void Cluster::save(const std::string& cluster, const ClusterMetadata& metadata, const Call& call) {
     require_name("the cluster's name", cluster, name_bytes_max);
-    require_size(db_.dialect(), metadata.blob);
+    require_blob(db_.dialect(), metadata.blob);
     sql::TxOptions options = options_of(operation::save_cluster, call);
     options.duplicate_is_conflict = true;  // Who is second to create it finds it next time.
-    db_.transact(operation::save_cluster.name, options, [&](sql::Tx& tx) {
+    transact(db_, operation::save_cluster, options, [&](sql::Tx& tx) {
         const sql::Rows rows = tx.query(statements::lock_cluster, cluster);
         const auto row = rows.single();
         const std::int64_t found = row ? row->get<std::int64_t>(0) : 0;
@@ -57,6 +58,7 @@ void Cluster::save(const std::string& cluster, const ClusterMetadata& metadata, 
 }
 
 std::optional<ClusterMetadata> Cluster::find(const std::string& cluster, const Call& call) const {
+    require_name("the cluster's name", cluster, name_bytes_max);
     const sql::Result found =
         run(db_, operation::get_cluster, call, statements::select_cluster, cluster);
     const auto row = found.rows.single();
@@ -80,6 +82,7 @@ std::vector<std::pair<std::string, ClusterMetadata>> Cluster::list(std::int64_t 
 }
 
 void Cluster::remove(const std::string& cluster, const Call& call) {
+    require_name("the cluster's name", cluster, name_bytes_max);
     (void)run(db_, operation::delete_cluster, call, statements::delete_cluster, cluster);
 }
 
@@ -87,6 +90,10 @@ void Cluster::heartbeat(const Member& member, std::chrono::microseconds ttl, con
     if (ttl.count() <= 0 || ttl > member_ttl_max || member.role == Role::all) {
         throw InvalidArgument(
             "a member has a role, and lives for more than no time and less than a century");
+    }
+    require_time("the start of a host's session", member.session_start);
+    if (!member.rpc_address.empty()) {
+        require_name("the host's address", member.rpc_address, name_bytes_max);
     }
     (void)run(db_,
               operation::upsert_member,
@@ -104,7 +111,6 @@ std::vector<Member> Cluster::members(const MemberFilter& filter,
                                      std::int64_t page_size,
                                      HostId after,
                                      const Call& call) const {
-    const sql::Timestamp ever{std::chrono::microseconds{0}};
     const sql::Result found =
         run(db_,
             operation::get_members,
@@ -117,7 +123,7 @@ std::vector<Member> Cluster::members(const MemberFilter& filter,
             filter.rpc_address.value_or(""),
             static_cast<std::int32_t>(filter.role),
             std::int64_t{filter.heartbeat_within.value_or(std::chrono::microseconds{-1}).count()},
-            filter.session_started_after.value_or(ever),
+            std::clamp(filter.session_started_after.value_or(earliest), earliest, latest),
             require_page_size(page_size));
     std::vector<Member> page;
     for (const sql::Row row : found.rows) {
@@ -127,12 +133,9 @@ std::vector<Member> Cluster::members(const MemberFilter& filter,
 }
 
 std::int64_t Cluster::prune(std::int64_t limit, const Call& call) {
-    return run(db_,
-               operation::prune_members,
-               call,
-               statements::prune_members,
-               require_page_size(limit))
-        .changed;
+    return in_chunks(require_page_size(limit), [&](std::int64_t rows) {
+        return run(db_, operation::prune_members, call, statements::prune_members, rows).changed;
+    });
 }
 
 }  // namespace holdfast::store

@@ -1,6 +1,7 @@
 #include "door.hpp"
 
 #include "codec.hpp"
+#include "times.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/store/error.hpp>
@@ -11,6 +12,19 @@ namespace {
 constexpr std::size_t dsql_value_bytes_max = std::size_t{1} << 20U;
 
 }  // namespace
+
+void rethrow_if_too_large(const Operation& operation, const sql::DatabaseError& error) {
+    if (error.error_class() != sql::ErrorClass::limit_exceeded ||
+        error.outcome() != Outcome::not_applied) {
+        return;
+    }
+    TransactionSizeLimit refused(
+        fmt::format("{} is more than the database takes at once; give it less: {}",
+                    operation.name,
+                    error.what()));
+    refused.set_cause(std::current_exception());
+    throw refused;
+}
 
 std::int32_t number(ShardId shard) {
     const auto value = static_cast<std::int32_t>(shard);
@@ -47,6 +61,19 @@ void require_size(const sql::Dialect& dialect, std::size_t bytes) {
             fmt::format("a value of {} bytes is more than the {} that Aurora DSQL stores; split it",
                         bytes,
                         dsql_value_bytes_max));
+    }
+}
+
+void require_blob(const sql::Dialect& dialect, const Blob& blob) {
+    require_size(dialect, blob.data.size());
+    if (!blob.encoding.empty()) {
+        require_name("the name of an encoding", blob.encoding, name_bytes_max);
+    }
+}
+
+void require_time(std::string_view what, sql::Timestamp time) {
+    if (time <= earliest || time >= latest) {
+        throw InvalidArgument(fmt::format("{} must lie in the years 1 to 9999", what));
     }
 }
 

@@ -1,14 +1,16 @@
 // The one way from this floor to a transaction: by an operation that is classified.
 #pragma once
 
+#include <algorithm>
+#include <limits>
 #include <span>
 #include <string_view>
-#include <utility>
 
 #include "locking_read.hpp"
 #include "operations.hpp"
 
 #include <holdfast/sql/database.hpp>
+#include <holdfast/sql/error.hpp>
 #include <holdfast/store/types.hpp>
 
 namespace holdfast::store {
@@ -19,9 +21,30 @@ namespace holdfast::store {
             .read_only = operation.isolation == Isolation::read_only};
 }
 
+// Turns what the database says of a write that is too large into TransactionSizeLimit; does nothing
+// about other errors.
+void rethrow_if_too_large(const Operation& operation, const sql::DatabaseError& error);
+
+template <class Work>
+auto perform(const Operation& operation, const Work& work) {
+    try {
+        return work();
+    } catch (const sql::DatabaseError& error) {
+        rethrow_if_too_large(operation, error);
+        throw;
+    }
+}
+
 template <class Body>
-auto transact(sql::Database& db, const Operation& operation, const Call& call, Body&& body) {
-    return db.transact(operation.name, options_of(operation, call), std::forward<Body>(body));
+auto transact(sql::Database& db,
+              const Operation& operation,
+              const sql::TxOptions& options,
+              const Body& body) {
+    return perform(operation, [&] { return db.transact(operation.name, options, body); });
+}
+template <class Body>
+auto transact(sql::Database& db, const Operation& operation, const Call& call, const Body& body) {
+    return transact(db, operation, options_of(operation, call), body);
 }
 
 // One statement as a transaction of its own.
@@ -31,7 +54,9 @@ sql::Result run(sql::Database& db,
                 const Call& call,
                 const sql::Statement& statement,
                 const A&... args) {
-    return db.run(operation.name, options_of(operation, call), statement, args...);
+    return perform(operation, [&] {
+        return db.run(operation.name, options_of(operation, call), statement, args...);
+    });
 }
 
 // A lock would end with the statement that takes it.
@@ -64,24 +89,33 @@ inline constexpr std::int64_t page_size_max = 100'000;
 
 // A database takes no value above a limit of its own; said before a round trip was made for it.
 void require_size(const sql::Dialect& dialect, std::size_t bytes);
-inline void require_size(const sql::Dialect& dialect, const Blob& blob) {
-    require_size(dialect, blob.data.size());
-}
+// The same for a blob, whose encoding is a name of up to name_bytes_max bytes, or empty.
+void require_blob(const sql::Dialect& dialect, const Blob& blob);
+// Requires: between the earliest and the latest time that is kept. Else invalid_argument.
+void require_time(std::string_view what, sql::Timestamp time);
 
 // Rows that one statement deletes at most: databases bound what a transaction may change.
 inline constexpr std::int64_t chunk_rows = 1'000;
 
-// Runs `chunk`, which deletes up to chunk_rows rows and counts them, until none are left.
+// Runs `chunk`, which deletes up to so many rows and counts them, until none are left or `limit` is
+// reached.
 template <class Chunk>
-std::int64_t in_chunks(Chunk&& chunk) {
+std::int64_t in_chunks(std::int64_t limit, const Chunk& chunk) {
     std::int64_t total = 0;
     for (;;) {
-        const std::int64_t deleted = chunk();
+        const std::int64_t rows = std::min(chunk_rows, limit - total);
+        const std::int64_t deleted = chunk(rows);
         total += deleted;
-        if (deleted < chunk_rows) {
+        if (deleted < rows || total == limit) {
             return total;
         }
     }
+}
+// The same without a limit.
+template <class Chunk>
+std::int64_t in_chunks(const Chunk& chunk) {
+    return in_chunks(std::numeric_limits<std::int64_t>::max(),
+                     [&](std::int64_t) { return chunk(); });
 }
 
 }  // namespace holdfast::store

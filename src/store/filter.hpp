@@ -9,7 +9,6 @@
 // or not met, and one about something that a run does not have is not met either way.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -30,10 +29,6 @@ inline constexpr std::size_t depth_max = 50;  // Of parentheses.
 inline constexpr std::size_t conditions_max = 200;
 inline constexpr std::size_t values_max = 128;  // Of one list.
 inline constexpr std::size_t orders_max = 4;
-
-// Times of runs lie between these. A run that has not closed is sorted as if it closed last of all.
-inline constexpr sql::Timestamp earliest{std::chrono::sys_days{std::chrono::year{1} / 1 / 1}};
-inline constexpr sql::Timestamp latest{std::chrono::sys_days{std::chrono::year{9999} / 12 / 31}};
 
 enum class Type : std::uint8_t { text, id, time, status, number, duration };
 

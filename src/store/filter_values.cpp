@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "search_attributes.hpp"
+#include "times.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/units.hpp>

@@ -53,6 +53,14 @@ void require_read(const ReadRequest& request) {
     }
 }
 
+// Both are counted on from, and the sign of a transaction is turned.
+void require_place(std::int64_t node, std::int64_t txn_id) {
+    if (node < first_event || node == no_event_after || txn_id < 1) {
+        throw InvalidPersistenceRequest(
+            fmt::format("there is no node {} of transaction {}: both count from 1", node, txn_id));
+    }
+}
+
 [[noreturn]] void throw_no_history(const Branch& branch) {
     throw NotFound(fmt::format(
         "branch {} of tree {} has no such history", branch.id.text(), branch.tree.text()));
@@ -230,6 +238,7 @@ std::vector<Placed> stale_nodes(std::vector<Placed> nodes,
 
 void put_branch(sql::Tx& tx, const BranchRecord& record) {
     const Blob blob = encode_branch(record);
+    require_blob(tx.dialect(), blob);
     tx.exec(statements::insert_tree,
             number(record.shard),
             record.branch.tree.value,
@@ -262,7 +271,7 @@ void insert_node(sql::Tx& tx, const AppendRequest& request) {
 
 void require_append(const sql::Dialect& dialect, const AppendRequest& request) {
     const Node& node = request.node;
-    if (node.id < request.branch.begin() || node.txn_id < 1) {
+    if (node.id < request.branch.begin() || node.id == no_event_after || node.txn_id < 1) {
         throw InvalidPersistenceRequest(
             fmt::format("node {} of transaction {} cannot be appended: the branch begins with node "
                         "{}, and transactions count from 1",
@@ -277,7 +286,7 @@ void require_append(const sql::Dialect& dialect, const AppendRequest& request) {
                         node.events.data.size(),
                         History::append_bytes_max));
     }
-    require_size(dialect, node.events);
+    require_blob(dialect, node.events);
 }
 
 sql::Timestamp birth_of_branches(sql::Tx& tx, std::span<const AppendRequest> nodes) {
@@ -410,6 +419,7 @@ std::int64_t History::trim(ShardId shard,
                            std::int64_t last_node,
                            std::int64_t last_txn,
                            const Call& call) {
+    require_place(last_node, last_txn);
     const std::vector<Placed> nodes = transact(db_, operation::read_branch, call, [&](sql::Tx& tx) {
         return metadata_of(tx, shard, branch, last_node);
     });
@@ -430,6 +440,7 @@ std::int64_t History::trim(ShardId shard,
 
 void History::delete_node(
     ShardId shard, const Branch& branch, std::int64_t node, std::int64_t txn_id, const Call& call) {
+    require_place(node, txn_id);
     if (node < branch.begin()) {
         throw InvalidPersistenceRequest(fmt::format(
             "node {} belongs to an ancestor; the branch begins with {}", node, branch.begin()));

@@ -1,10 +1,13 @@
 #include <holdfast/store/history_tasks.hpp>
 
+#include <algorithm>
+
 #include "door.hpp"
 #include "gates.hpp"
 #include "statements_shard.hpp"
 #include "statements_tasks.hpp"
 #include "task_rows.hpp"
+#include "times.hpp"
 #include <fmt/core.h>
 
 namespace holdfast::store {
@@ -80,6 +83,12 @@ auto with_prefix(
     return use(number(shard), args...);
 }
 
+// Beyond these there are no tasks: a range may begin or end anywhere, say at the first of all
+// times.
+sql::Timestamp within(sql::Timestamp fire) {
+    return std::clamp(fire, earliest, latest);
+}
+
 // The same for a key: scheduled tasks have a time before their id.
 template <class Use, class... A>
 auto with_key(const Table& table,
@@ -89,7 +98,7 @@ auto with_key(const Table& table,
               const Use& use,
               const A&... args) {
     if (is_scheduled(category)) {
-        return with_prefix(table, shard, category, use, key.fire, key.id, args...);
+        return with_prefix(table, shard, category, use, within(key.fire), key.id, args...);
     }
     return with_prefix(table, shard, category, use, key.id, args...);
 }
@@ -125,6 +134,10 @@ TaskPage to_page(const sql::Rows& rows, bool timed, std::int64_t page_size, cons
     return page;
 }
 
+void require_source(const std::string& cluster) {
+    require_name("the source cluster's name", cluster, name_bytes_max);
+}
+
 }  // namespace
 
 void require_lease(const sql::Rows& locked, const ShardLease& lease) {
@@ -139,7 +152,10 @@ void insert_tasks(sql::Tx& tx, ShardId shard, const Tasks& tasks) {
     for (const auto& [category, of_category] : tasks) {
         const Table& table = table_of(category);
         for (const Task& task : of_category) {
-            require_size(tx.dialect(), task.blob);
+            if (is_scheduled(category)) {
+                require_time("the time of a task", task.key.fire);
+            }
+            require_blob(tx.dialect(), task.blob);
             with_key(
                 table,
                 shard,
@@ -172,7 +188,7 @@ TaskPage HistoryTasks::read(ShardId shard,
     };
     (void)require_page_size(page_size);
     const sql::Rows rows =
-        timed ? with_key(table, shard, category, range.min, read, range.max.fire, page_size)
+        timed ? with_key(table, shard, category, range.min, read, within(range.max.fire), page_size)
               : with_key(table, shard, category, range.min, read, range.max.id, page_size);
     return to_page(rows, timed, page_size, range.max);
 }
@@ -198,8 +214,13 @@ std::int64_t HistoryTasks::complete_range(ShardId shard,
     };
     return in_chunks([&] {
         if (is_scheduled(category)) {
-            return with_prefix(
-                table, shard, category, chunk, range.min.fire, range.max.fire, chunk_rows);
+            return with_prefix(table,
+                               shard,
+                               category,
+                               chunk,
+                               within(range.min.fire),
+                               within(range.max.fire),
+                               chunk_rows);
         }
         return with_prefix(table, shard, category, chunk, range.min.id, range.max.id, chunk_rows);
     });
@@ -209,8 +230,8 @@ void HistoryTasks::put_to_dlq(ShardId shard,
                               const std::string& source_cluster,
                               const Task& task,
                               const Call& call) {
-    require_name("the source cluster's name", source_cluster, name_bytes_max);
-    require_size(shards_.database().dialect(), task.blob);
+    require_source(source_cluster);
+    require_blob(shards_.database().dialect(), task.blob);
     (void)run(shards_.database(),
               operation::put_dlq_task,
               call,
@@ -227,6 +248,7 @@ TaskPage HistoryTasks::read_dlq(ShardId shard,
                                 const TaskRange& range,
                                 std::int64_t page_size,
                                 const Call& call) const {
+    require_source(source_cluster);
     const sql::Result found = run(shards_.database(),
                                   operation::get_dlq_tasks,
                                   call,
@@ -243,6 +265,7 @@ void HistoryTasks::delete_from_dlq(ShardId shard,
                                    const std::string& source_cluster,
                                    std::int64_t task_id,
                                    const Call& call) {
+    require_source(source_cluster);
     (void)run(shards_.database(),
               operation::delete_dlq_task,
               call,
@@ -256,6 +279,7 @@ std::int64_t HistoryTasks::delete_range_from_dlq(ShardId shard,
                                                  const std::string& source_cluster,
                                                  const TaskRange& range,
                                                  const Call& call) {
+    require_source(source_cluster);
     return in_chunks([&] {
         return run(shards_.database(),
                    operation::delete_dlq_tasks,

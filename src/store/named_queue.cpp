@@ -16,6 +16,10 @@ std::string describe(const QueueName& queue) {
     return fmt::format("queue \"{}\" of type {}", queue.name, queue.type);
 }
 
+void require_name(const QueueName& queue) {
+    store::require_name("the queue's name", queue.name, name_bytes_max);
+}
+
 // The metadata name the first message that was not deleted, of each partition: there is one.
 Blob encode(std::int64_t first) {
     return to_blob({{"partitions", {{"0", {{"first", first}}}}}});
@@ -67,7 +71,7 @@ QueueAlreadyExists::QueueAlreadyExists(const QueueName& queue, std::source_locat
             where) {}
 
 void NamedQueues::create(const QueueName& queue, const Call& call) {
-    require_name("the queue's name", queue.name, name_bytes_max);
+    require_name(queue);
     const Blob fresh = encode(0);
     try {
         (void)run(db_,
@@ -87,9 +91,10 @@ void NamedQueues::create(const QueueName& queue, const Call& call) {
 }
 
 std::int64_t NamedQueues::enqueue(const QueueName& queue, const Blob& blob, const Call& call) {
-    require_size(db_.dialect(), blob);
-    return db_.transact(
-        operation::enqueue_named.name, eager(operation::enqueue_named, call), [&](sql::Tx& tx) {
+    require_name(queue);
+    require_blob(db_.dialect(), blob);
+    return transact(
+        db_, operation::enqueue_named, eager(operation::enqueue_named, call), [&](sql::Tx& tx) {
             sql::Answer locked = tx.ask(statements::lock_queue, queue.type, queue.name);
             sql::Answer inserted = tx.ask(
                 statements::insert_named_message, queue.type, queue.name, blob.data, blob.encoding);
@@ -102,8 +107,9 @@ std::vector<Message> NamedQueues::read(const QueueName& queue,
                                        std::int64_t page_size,
                                        std::optional<std::int64_t> after,
                                        const Call& call) const {
+    require_name(queue);
     (void)require_page_size(page_size);
-    if (after && *after < 0) {
+    if (after && (*after < 0 || *after == std::numeric_limits<std::int64_t>::max())) {
         throw InvalidPersistenceRequest(fmt::format("no page ends with message {}", *after));
     }
     const auto ask = [&](sql::Tx& tx, std::int64_t from) {
@@ -127,6 +133,7 @@ std::vector<Message> NamedQueues::read(const QueueName& queue,
 std::int64_t NamedQueues::remove_up_to(const QueueName& queue,
                                        std::int64_t last,
                                        const Call& call) {
+    require_name(queue);
     if (last < 0) {
         throw InvalidPersistenceRequest(
             fmt::format("messages up to {} cannot be deleted; the first message is {}", last, 0));
@@ -135,8 +142,9 @@ std::int64_t NamedQueues::remove_up_to(const QueueName& queue,
         std::int64_t first;
         std::int64_t next;
     };
-    const Span deleted = db_.transact(
-        operation::delete_named_messages.name,
+    const Span deleted = transact(
+        db_,
+        operation::delete_named_messages,
         eager(operation::delete_named_messages, call),
         [&](sql::Tx& tx) {
             sql::Answer locked = tx.ask(statements::lock_queue, queue.type, queue.name);

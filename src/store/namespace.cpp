@@ -49,7 +49,7 @@ void write(sql::Tx& tx,
 
 void require_namespace(const sql::Dialect& dialect, const Namespace& made) {
     require_name("the namespace's name", made.name, name_bytes_max);
-    require_size(dialect, made.info);
+    require_blob(dialect, made.info);
 }
 
 }  // namespace
@@ -101,6 +101,7 @@ void Namespaces::remove(NamespaceId id, const Call& call) {
 }
 
 void Namespaces::remove(const std::string& name, const Call& call) {
+    require_name("the namespace's name", name, name_bytes_max);
     transact(db_, operation::delete_namespace, call, [&](sql::Tx& tx) {
         (void)tx.query(statements::lock_namespace_metadata);
         tx.exec(statements::delete_namespace_by_name, name);
@@ -113,6 +114,7 @@ std::optional<Namespace> Namespaces::find(NamespaceId id, const Call& call) cons
 }
 
 std::optional<Namespace> Namespaces::find(const std::string& name, const Call& call) const {
+    require_name("the namespace's name", name, name_bytes_max);
     return single(
         run(db_, operation::get_namespace, call, statements::select_namespace_by_name, name).rows);
 }

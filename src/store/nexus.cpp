@@ -38,10 +38,10 @@ Endpoint endpoint_of(const sql::Row& row) {
 }  // namespace
 
 void NexusEndpoints::put(const Endpoint& endpoint, std::int64_t table_version, const Call& call) {
-    require_size(db_.dialect(), endpoint.blob);
+    require_blob(db_.dialect(), endpoint.blob);
     sql::TxOptions options = options_of(operation::put_endpoint, call);
     options.duplicate_is_conflict = true;  // Who is second to create a row finds it next time.
-    db_.transact(operation::put_endpoint.name, options, [&](sql::Tx& tx) {
+    transact(db_, operation::put_endpoint, options, [&](sql::Tx& tx) {
         sql::Answer table = tx.ask(statements::lock_endpoints_version);
         sql::Answer itself = tx.ask(statements::lock_endpoint, endpoint.id.value);
         require_table(version_of(table.rows()), table_version);

@@ -70,7 +70,7 @@ void decode_into(CurrentRun& current, const Blob& blob) {
 template <class Use>
 auto with_columns(const sql::Dialect& dialect, const CurrentRun& current, const Use& use) {
     const Blob blob = encode(current);
-    require_size(dialect, blob);
+    require_blob(dialect, blob);
     return use(current.run.value,
                current.create_request_id,
                static_cast<std::int32_t>(current.state),
@@ -96,6 +96,9 @@ void require_run(const RunWrite& write) {
         require_name("the id of the request that creates a run",
                      write.current.create_request_id,
                      name_bytes_max);
+    }
+    if (write.current.start_time) {
+        require_time("the start of a run", *write.current.start_time);
     }
 }
 

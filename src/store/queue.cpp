@@ -57,8 +57,8 @@ void Queue::init(const Call& call) {
 }
 
 std::int64_t Queue::enqueue(const Blob& blob, const Call& call) {
-    require_size(db_.dialect(), blob);
-    return db_.transact(operation::enqueue.name, eager(operation::enqueue, call), [&](sql::Tx& tx) {
+    require_blob(db_.dialect(), blob);
+    return transact(db_, operation::enqueue, eager(operation::enqueue, call), [&](sql::Tx& tx) {
         sql::Answer locked = tx.ask(statements::lock_queue_metadata, type_);
         sql::Answer inserted = tx.ask(statements::insert_message, type_, blob.data, blob.encoding);
         (void)require_queue(locked.rows(), type_);
@@ -93,37 +93,37 @@ void Queue::remove(std::int64_t id, const Call& call) {
 
 std::int64_t Queue::remove_range(std::int64_t after, std::int64_t last, const Call& call) {
     return in_chunks([&] {
-        return db_.transact(operation::delete_messages.name,
-                            eager(operation::delete_messages, call),
-                            [&](sql::Tx& tx) {
-                                sql::Answer locked = tx.ask(statements::lock_queue_metadata, type_);
-                                sql::Answer deleted = tx.ask(
-                                    statements::delete_messages, type_, after, last, chunk_rows);
-                                (void)require_queue(locked.rows(), type_);
-                                return static_cast<std::int64_t>(deleted.rows().size());
-                            });
+        return transact(db_,
+                        operation::delete_messages,
+                        eager(operation::delete_messages, call),
+                        [&](sql::Tx& tx) {
+                            sql::Answer locked = tx.ask(statements::lock_queue_metadata, type_);
+                            sql::Answer deleted =
+                                tx.ask(statements::delete_messages, type_, after, last, chunk_rows);
+                            (void)require_queue(locked.rows(), type_);
+                            return static_cast<std::int64_t>(deleted.rows().size());
+                        });
     });
 }
 
 void Queue::acknowledge(const std::string& cluster, std::int64_t level, const Call& call) {
     require_name("the cluster's name", cluster, name_bytes_max);
-    db_.transact(
-        operation::update_acks.name, eager(operation::update_acks, call), [&](sql::Tx& tx) {
-            const sql::Rows rows = tx.query(statements::lock_queue_metadata, type_);
-            const sql::Row row = require_queue(rows, type_);
-            std::map<std::string, std::int64_t> levels = levels_of(row);
-            const auto [known, is_new] = levels.try_emplace(cluster, level);
-            if (!is_new && known->second >= level) {
-                return;
-            }
-            known->second = level;
-            const Blob blob = encode(levels);
-            tx.exec(statements::update_queue_metadata.write(),
-                    type_,
-                    row.get<std::int64_t>(0),
-                    blob.data,
-                    blob.encoding);
-        });
+    transact(db_, operation::update_acks, eager(operation::update_acks, call), [&](sql::Tx& tx) {
+        const sql::Rows rows = tx.query(statements::lock_queue_metadata, type_);
+        const sql::Row row = require_queue(rows, type_);
+        std::map<std::string, std::int64_t> levels = levels_of(row);
+        const auto [known, is_new] = levels.try_emplace(cluster, level);
+        if (!is_new && known->second >= level) {
+            return;
+        }
+        known->second = level;
+        const Blob blob = encode(levels);
+        tx.exec(statements::update_queue_metadata.write(),
+                type_,
+                row.get<std::int64_t>(0),
+                blob.data,
+                blob.encoding);
+    });
 }
 
 std::map<std::string, std::int64_t> Queue::ack_levels(const Call& call) const {

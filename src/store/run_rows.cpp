@@ -18,15 +18,15 @@ sql::Answer ask(sql::Tx& tx, const sql::Statement& statement, const RunKey& key)
 }
 
 const sql::Bytes& checked(sql::Tx& tx, const Blob& blob) {
-    require_size(tx.dialect(), blob);
+    require_blob(tx.dialect(), blob);
     return blob.data;
 }
 
 // ---- What is open -------------------------------------------------------------------------------
 
-void require_key(std::int64_t) noexcept {}
-void require_key(const std::string& key) {
-    require_name("the key of an open item", key, name_bytes_max);
+void require_key(std::int64_t, std::size_t = 0) noexcept {}
+void require_key(const std::string& key, std::size_t bytes_max = name_bytes_max) {
+    require_name("the key of an open item", key, bytes_max);
 }
 
 template <class Key>
@@ -44,8 +44,10 @@ template <class Key>
 void drop(sql::Tx& tx,
           const sql::Statement& statement,
           const RunKey& key,
-          const std::set<Key>& items) {
+          const std::set<Key>& items,
+          std::size_t bytes_max = name_bytes_max) {
     for (const Key& item : items) {
+        require_key(item, bytes_max);
         exec(tx, statement, key, item);
     }
 }
@@ -61,7 +63,7 @@ void put_items(sql::Tx& tx, const RunKey& key, const OpenItems& items) {
         exec(tx, statements::put_signal_requested, key, signal);
     }
     for (const auto& [path, node] : items.chasm) {
-        require_name("a path of an execution's tree", path, chasm_path_bytes_max);
+        require_key(path, chasm_path_bytes_max);
         const Blob none;
         const Blob& data = node.data ? *node.data : none;
         exec(tx,
@@ -82,7 +84,7 @@ void drop_items(sql::Tx& tx, const RunKey& key, const ClosedItems& items) {
     drop(tx, statements::drop_request_cancel, key, items.request_cancels);
     drop(tx, statements::drop_signal, key, items.signals);
     drop(tx, statements::drop_signal_requested, key, items.signals_requested);
-    drop(tx, statements::drop_chasm, key, items.chasm);
+    drop(tx, statements::drop_chasm, key, items.chasm, chasm_path_bytes_max);
 }
 
 void clear_items(sql::Tx& tx, const RunKey& key) {
@@ -122,8 +124,7 @@ std::map<std::string, ChasmNode> read_chasm(sql::Answer& answer) {
     return nodes;
 }
 
-// ---- The row itself
-// -------------------------------------------------------------------------------
+// ---- The row itself ---------------------------------------------------------------------------
 
 void update_record(sql::Tx& tx,
                    const RunKey& key,

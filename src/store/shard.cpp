@@ -36,7 +36,7 @@ Shard Shards::get_or_create(const Shard& initial, const Call& call) {
     if (auto found = find(initial.id, call)) {
         return *std::move(found);
     }
-    require_size(db_.dialect(), initial.info);
+    require_blob(db_.dialect(), initial.info);
     (void)run(db_,
               operation::create_shard,
               call,
@@ -60,7 +60,7 @@ void Shards::update(const Shard& shard, RangeId previous, const Call& call) {
                         number(previous),
                         number(shard.range)));
     }
-    require_size(db_.dialect(), shard.info);
+    require_blob(db_.dialect(), shard.info);
     const sql::Guard guard{.what = fmt::format("shard {}", number(shard.id)),
                            .key = {std::int64_t{number(shard.id)}},
                            .tokens = {number(previous)}};

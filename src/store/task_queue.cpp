@@ -104,7 +104,7 @@ void require_range(sql::Tx& tx,
 
 void TaskQueues::create(const TaskQueueKey& key, const TaskQueue& queue, const Call& call) {
     const StoredQueueKey stored = stored_key(key);
-    require_size(db_.dialect(), queue.info);
+    require_blob(db_.dialect(), queue.info);
     try {
         (void)run(db_,
                   operation::create_task_queue,
@@ -141,7 +141,7 @@ void TaskQueues::update(const TaskQueueKey& key,
                         RangeId previous,
                         const Call& call) {
     const StoredQueueKey stored = stored_key(key);
-    require_size(db_.dialect(), queue.info);
+    require_blob(db_.dialect(), queue.info);
     const Tables& tables = tables_of(fairness_);
     const sql::Guard guard{.what = name_of(key),
                            .key = {stored.range_hash, stored.digest},
@@ -195,7 +195,7 @@ void TaskQueues::add(const TaskQueueKey& key,
     const Tables& tables = tables_of(fairness_);
     for (const QueueTask& task : tasks) {
         require_place(fairness_, task.place);
-        require_size(db_.dialect(), task.blob);
+        require_blob(db_.dialect(), task.blob);
     }
     transact(db_, operation::add_queue_tasks, call, [&](sql::Tx& tx) {
         require_range(tx, tables, key, stored, range);
@@ -266,20 +266,18 @@ std::int64_t TaskQueues::complete_before(const TaskQueueKey& key,
                                          std::int64_t limit,
                                          const Call& call) {
     require_place(fairness_, max);
-    (void)require_page_size(limit);
-    return with_place(
-        fairness_,
-        stored_key(key),
-        max,
-        [&](const auto&... args) {
-            return run(db_,
-                       operation::complete_queue_tasks,
-                       call,
-                       tables_of(fairness_).delete_tasks,
-                       args...)
-                .changed;
-        },
-        limit);
+    const StoredQueueKey stored = stored_key(key);
+    const sql::Statement& statement = tables_of(fairness_).delete_tasks;
+    return in_chunks(require_page_size(limit), [&](std::int64_t rows) {
+        return with_place(
+            fairness_,
+            stored,
+            max,
+            [&](const auto&... args) {
+                return run(db_, operation::complete_queue_tasks, call, statement, args...).changed;
+            },
+            rows);
+    });
 }
 
 }  // namespace holdfast::store

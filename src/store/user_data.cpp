@@ -34,6 +34,10 @@ Attempt attempt(sql::Tx& tx,
         .updated = tx.ask_fenced(guard, statements::update_user_data, blob.data, blob.encoding)};
 }
 
+void require_build(const std::string& build) {
+    require_name("a build's id", build, name_bytes_max);
+}
+
 UserData data_of(const sql::Row& row, std::size_t column) {
     return {.blob = {.data = row.get<sql::Bytes>(column + 1),
                      .encoding = row.get<std::string>(column + 2)},
@@ -51,6 +55,7 @@ UserDataConflict::UserDataConflict(std::set<std::string> queues, std::source_loc
 std::optional<UserData> TaskQueueUserData::find(NamespaceId ns,
                                                 const std::string& queue,
                                                 const Call& call) const {
+    require_name("the task queue's name", queue, name_bytes_max);
     const sql::Result found =
         run(db_, operation::get_user_data, call, statements::select_user_data, ns.value, queue);
     const auto row = found.rows.single();
@@ -62,7 +67,12 @@ void TaskQueueUserData::update(NamespaceId ns,
                                const Call& call) {
     for (const auto& [queue, update] : queues) {
         require_name("the task queue's name", queue, name_bytes_max);
-        require_size(db_.dialect(), update.data.blob);
+        require_blob(db_.dialect(), update.data.blob);
+        for (const auto* const builds : {&update.added_builds, &update.removed_builds}) {
+            for (const std::string& build : *builds) {
+                require_build(build);
+            }
+        }
     }
     transact(db_, operation::update_user_data, call, [&](sql::Tx& tx) {
         std::vector<std::pair<const std::string*, Attempt>> attempts;
@@ -80,7 +90,6 @@ void TaskQueueUserData::update(NamespaceId ns,
         }
         for (const auto& [queue, update] : queues) {
             for (const std::string& build : update.added_builds) {
-                require_name("a build's id", build, name_bytes_max);
                 tx.exec(statements::add_build, ns.value, build, queue);
             }
             for (const std::string& build : update.removed_builds) {
@@ -111,6 +120,7 @@ std::vector<std::pair<std::string, UserData>> TaskQueueUserData::list(NamespaceI
 std::vector<std::string> TaskQueueUserData::queues_of_build(NamespaceId ns,
                                                             const std::string& build,
                                                             const Call& call) const {
+    require_build(build);
     const sql::Result found =
         run(db_, operation::get_builds, call, statements::queues_of_build, ns.value, build);
     std::vector<std::string> queues;
@@ -123,6 +133,7 @@ std::vector<std::string> TaskQueueUserData::queues_of_build(NamespaceId ns,
 std::int64_t TaskQueueUserData::count_queues_of_build(NamespaceId ns,
                                                       const std::string& build,
                                                       const Call& call) const {
+    require_build(build);
     return run(db_, operation::get_builds, call, statements::count_queues_of_build, ns.value, build)
         .rows[0]
         .get<std::int64_t>(0);

@@ -7,17 +7,12 @@
 #include "filter_values.hpp"
 #include "search_attributes.hpp"
 #include "statements_visibility.hpp"
+#include "times.hpp"
 #include "visibility_query.hpp"
 #include <fmt/core.h>
 
 namespace holdfast::store {
 namespace {
-
-void require_time(std::string_view what, sql::Timestamp time) {
-    if (time <= filter::earliest || time >= filter::latest) {
-        throw InvalidArgument(fmt::format("{} must lie in the years 1 to 9999", what));
-    }
-}
 
 // ---- Rows -------------------------------------------------------------------------------------
 
@@ -30,7 +25,7 @@ void require_record(const sql::Dialect& dialect, const VisibilityRecord& record)
         require_time("the end of a run", *record.close_time);
     }
     if (record.memo) {
-        require_size(dialect, *record.memo);
+        require_blob(dialect, *record.memo);
     }
     const auto require_name_if_any = [](std::string_view what, const std::string& name) {
         if (!name.empty()) {
@@ -99,7 +94,7 @@ std::int64_t write_row(sql::Tx& tx,
                     record.start_time,
                     record.execution_time,
                     record.close_time,
-                    record.close_time.value_or(filter::latest),
+                    record.close_time.value_or(latest),
                     record.workflow_id,
                     record.workflow_type,
                     static_cast<std::int32_t>(record.status),
@@ -126,7 +121,7 @@ void write_attributes(sql::Tx& tx,
                 record.ns.value,
                 name,
                 key,
-                record.close_time.value_or(filter::latest),
+                record.close_time.value_or(latest),
                 record.start_time,
                 record.run.value);
     }
@@ -145,7 +140,7 @@ bool put(sql::Database& db,
     require_size(db.dialect(), stored.text.size());
     sql::TxOptions options = options_of(operation, call);
     options.duplicate_is_conflict = true;  // Who is second to write it finds it next time.
-    return db.transact(operation.name, options, [&](sql::Tx& tx) {
+    return transact(db, operation, options, [&](sql::Tx& tx) {
         if (write_row(tx, statement, record, stored) == 0) {
             return false;
         }

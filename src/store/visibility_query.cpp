@@ -5,6 +5,7 @@
 
 #include "search_attributes.hpp"
 #include "statements_visibility.hpp"
+#include "times.hpp"
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -209,13 +210,13 @@ std::string VisibilityQuery::field_test(const Condition& condition) {
         std::string text = compared(name, condition, condition.negated);
         if (may_be_open) {
             text =
-                fmt::format("({} AND {} < {})", text, name, parameter(sql::Param(filter::latest)));
+                fmt::format("({} AND {} < {})", text, name, parameter(sql::Param(latest)));
         }
         return text;
     }
     if (may_be_open) {
         return fmt::format(
-            "{} {} {}", name, condition.negated ? "<" : "=", parameter(sql::Param(filter::latest)));
+            "{} {} {}", name, condition.negated ? "<" : "=", parameter(sql::Param(latest)));
     }
     return fmt::format("{} IS {}NULL", name, condition.negated ? "NOT " : "");
 }

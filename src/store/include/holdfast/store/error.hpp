@@ -126,7 +126,7 @@ public:
     using InvalidArgument::InvalidArgument;
 };
 
-// More bytes than one write may have.
+// More than one write may have: bytes, or rows of one transaction where the database counts them.
 class TransactionSizeLimit : public Error {
 public:
     explicit TransactionSizeLimit(std::string message,

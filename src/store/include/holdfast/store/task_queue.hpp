@@ -114,7 +114,8 @@ public:
                                      std::int64_t page_size,
                                      std::int64_t max_id = std::numeric_limits<std::int64_t>::max(),
                                      const Call& call = {}) const;
-    // Deletes up to `limit` of those before `max`, the first first, and says how many.
+    // Deletes up to `limit` of those before `max`, the first first, and says how many. Many go in
+    // several transactions: what was deleted before an error stays deleted.
     std::int64_t complete_before(const TaskQueueKey& key,
                                  const TaskPlace& max,
                                  std::int64_t limit,
