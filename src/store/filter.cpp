@@ -14,22 +14,22 @@ namespace holdfast::store::filter {
 namespace {
 
 constexpr std::array all_fields{
-    Field{"WorkflowId", Type::text, "workflow_id", true},
+    Field{"WorkflowId", Type::text, "workflow_id", false},
     Field{"RunId", Type::id, "run_id", false},
-    Field{"WorkflowType", Type::text, "workflow_type_name", true},
-    Field{"StartTime", Type::time, "start_time", true},
-    Field{"ExecutionTime", Type::time, "execution_time", true},
-    Field{"CloseTime", Type::time, "sort_time", true},
-    Field{"ExecutionStatus", Type::status, "status", true},
-    Field{"TaskQueue", Type::text, "task_queue", true},
+    Field{"WorkflowType", Type::text, "workflow_type_name", false},
+    Field{"StartTime", Type::time, "start_time", false},
+    Field{"ExecutionTime", Type::time, "execution_time", false},
+    Field{"CloseTime", Type::time, "sort_time", false},
+    Field{"ExecutionStatus", Type::status, "status", false},
+    Field{"TaskQueue", Type::text, "task_queue", false},
     Field{"HistoryLength", Type::number, "history_length", true},
     Field{"HistorySizeBytes", Type::number, "history_size_bytes", true},
     Field{"ExecutionDuration", Type::duration, "execution_duration_us", true},
     Field{"StateTransitionCount", Type::number, "state_transition_count", true},
-    Field{"ParentWorkflowId", Type::text, "parent_workflow_id", false},
-    Field{"ParentRunId", Type::id, "parent_run_id", false},
-    Field{"RootWorkflowId", Type::text, "root_workflow_id", true},
-    Field{"RootRunId", Type::id, "root_run_id", false},
+    Field{"ParentWorkflowId", Type::text, "parent_workflow_id", true},
+    Field{"ParentRunId", Type::id, "parent_run_id", true},
+    Field{"RootWorkflowId", Type::text, "root_workflow_id", false},
+    Field{"RootRunId", Type::id, "root_run_id", true},
     // A schedule is a workflow, too.
     Field{"ScheduleId", Type::text, "workflow_id", false, "temporal-sys-scheduler:"},
 };
@@ -321,9 +321,8 @@ private:
         do {
             const Token name = take_name("a name");
             const Field* const field = field_of(name);
-            if (field == nullptr || !field->sortable) {
-                lexer_.refuse(name,
-                              "something to sort by, which ids and search attributes are not");
+            if (field == nullptr) {
+                lexer_.refuse(name, "something to sort by, which search attributes are not");
             }
             if (made.order.size() == orders_max) {
                 lexer_.refuse(name.begin, fmt::format("more than {} names to sort by", orders_max));

@@ -37,7 +37,7 @@ struct Field {
     std::string_view name;
     Type type;
     std::string_view column;
-    bool sortable;
+    bool nullable;              // A run may be without.
     std::string_view prefix{};  // Of what the column holds, and people leave out.
 };
 [[nodiscard]] std::span<const Field> fields() noexcept;
@@ -75,7 +75,7 @@ struct Node {
 };
 
 struct Order {
-    const Field* field = nullptr;  // One that is sortable.
+    const Field* field = nullptr;
     bool descending = false;
 };
 

@@ -240,6 +240,8 @@ TEST(Filter, AnOrderHasNamesAndDirections) {
     EXPECT_EQ(order(""), "-CloseTime-StartTime");
     EXPECT_EQ(order("WorkflowId = 'a'"), "-CloseTime-StartTime");
     EXPECT_EQ(order("order by StartTime"), "+StartTime");
+    EXPECT_EQ(order("ORDER BY RunId, ParentWorkflowId DESC, ScheduleId"),
+              "+RunId-ParentWorkflowId+ScheduleId");
     EXPECT_EQ(order("WorkflowId = 'a' ORDER BY StartTime desc, WorkflowType ASC, HistoryLength"),
               "-StartTime+WorkflowType+HistoryLength");
     EXPECT_EQ(parse("a = 1").groups, Groups::none);
@@ -309,7 +311,6 @@ TEST(Filter, AMistakeIsNamedWithItsPlace) {
              Case{"ORDER BY", 9, "expected a name"},
              Case{"ORDER StartTime", 7, "expected BY"},
              Case{"ORDER BY level", 10, "something to sort by"},
-             Case{"ORDER BY RunId", 10, "something to sort by"},
              Case{"ORDER BY StartTime DESC ASC", 25, "but found ASC"},
              Case{"GROUP BY WorkflowType", 10, "expected ExecutionStatus"},
          }) {

@@ -157,6 +157,8 @@ SortKey key_of(const sql::Row& row, std::size_t column, filter::Type type) {
     switch (type) {
         case filter::Type::text:
             return row.get<std::string>(column);
+        case filter::Type::id:
+            return row.get<Uuid>(column);
         case filter::Type::time:
             return row.get<sql::Timestamp>(column);
         default:

@@ -158,38 +158,38 @@ std::vector<Subject> columns() {
                        [=](const Record& run) { return maybe<sql::Timestamp>(read(run), micros); },
                        time_literal};
     };
-    return {text("WorkflowId", [](const Record& run) { return run.workflow_id; }),
-            text("WorkflowType", [](const Record& run) { return run.workflow_type; }),
-            text("TaskQueue", [](const Record& run) { return run.task_queue; }),
-            time("StartTime", [](const Record& run) { return run.start_time; }),
-            time("ExecutionTime", [](const Record& run) { return run.execution_time; }),
-            time("CloseTime", [](const Record& run) { return run.close_time; }),
-            {"ExecutionStatus",
-             [](const Record& run) {
-                 return std::vector<Datum>{number(static_cast<std::int32_t>(run.status))};
-             },
-             status_literal},
-            {"RunId",
-             [](const Record& run) { return std::vector<Datum>{run.run.text()}; },
-             id_literal,
-             true,
-             false},
-            {"HistoryLength",
-             [](const Record& run) { return maybe(run.history_length, number); },
-             number_literal},
-            {"ExecutionDuration",
-             [](const Record& run) {
-                 return maybe(run.execution_duration,
-                              [](std::chrono::microseconds us) { return number(us.count()); });
-             },
-             duration_literal},
-            {"ParentWorkflowId",
-             [](const Record& run) {
-                 return maybe(run.parent, [](const RelatedRun& one) { return one.workflow_id; });
-             },
-             text_literal,
-             true,
-             false}};
+    return {
+        text("WorkflowId", [](const Record& run) { return run.workflow_id; }),
+        text("WorkflowType", [](const Record& run) { return run.workflow_type; }),
+        text("TaskQueue", [](const Record& run) { return run.task_queue; }),
+        time("StartTime", [](const Record& run) { return run.start_time; }),
+        time("ExecutionTime", [](const Record& run) { return run.execution_time; }),
+        time("CloseTime", [](const Record& run) { return run.close_time; }),
+        {"ExecutionStatus",
+         [](const Record& run) {
+             return std::vector<Datum>{number(static_cast<std::int32_t>(run.status))};
+         },
+         status_literal},
+        {"RunId", [](const Record& run) { return std::vector<Datum>{run.run.text()}; }, id_literal},
+        {"ParentRunId",
+         [](const Record& run) {
+             return maybe(run.parent, [](const RelatedRun& one) { return one.run.text(); });
+         },
+         id_literal},
+        {"HistoryLength",
+         [](const Record& run) { return maybe(run.history_length, number); },
+         number_literal},
+        {"ExecutionDuration",
+         [](const Record& run) {
+             return maybe(run.execution_duration,
+                          [](std::chrono::microseconds us) { return number(us.count()); });
+         },
+         duration_literal},
+        {"ParentWorkflowId",
+         [](const Record& run) {
+             return maybe(run.parent, [](const RelatedRun& one) { return one.workflow_id; });
+         },
+         text_literal}};
 }
 std::vector<Subject> attributes() {
     std::vector<Subject> made;

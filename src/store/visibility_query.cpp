@@ -53,6 +53,8 @@ bool fits(const SortKey& key, Type type) {
     switch (type) {
         case Type::text:
             return std::holds_alternative<std::string>(key);
+        case Type::id:
+            return std::holds_alternative<Uuid>(key);
         case Type::time:
             return std::holds_alternative<sql::Timestamp>(key);
         default:
@@ -116,16 +118,20 @@ void VisibilityQuery::begin(const Node& where) {
 
 sql::BuiltQuery VisibilityQuery::page(const std::optional<VisibilityPlace>& after,
                                       std::int64_t rows) && {
+    std::vector<SortColumn> columns;
     std::string keys;
     std::string order;
     for (const filter::Order& by : filter_.order) {
-        keys += fmt::format(", {}", sort_key(by));
-        order += fmt::format("{} {}, ", sort_key(by), by.descending ? "DESC" : "ASC");
+        columns.push_back({.text = sort_key(by), .descending = by.descending});
+        keys += fmt::format(", {}", columns.back().text);
     }
-    order +=
-        fmt::format("{} {}", column("run_id"), filter_.order.back().descending ? "DESC" : "ASC");
+    columns.push_back({.text = column("run_id"), .descending = columns.back().descending});
+    for (const SortColumn& by : columns) {
+        order += fmt::format(
+            "{}{} {}", order.empty() ? "" : ", ", by.text, by.descending ? "DESC" : "ASC");
+    }
     if (after) {
-        where_ += fmt::format(" AND {}", comes_after(*after));
+        where_ += fmt::format(" AND {}", comes_after(*after, columns));
     }
     const std::string limit = parameter(sql::Param(rows));
     return {.name = "store.list_visibility",
@@ -209,8 +215,7 @@ std::string VisibilityQuery::field_test(const Condition& condition) {
     if (condition.test != Test::null) {
         std::string text = compared(name, condition, condition.negated);
         if (may_be_open) {
-            text =
-                fmt::format("({} AND {} < {})", text, name, parameter(sql::Param(latest)));
+            text = fmt::format("({} AND {} < {})", text, name, parameter(sql::Param(latest)));
         }
         return text;
     }
@@ -295,49 +300,37 @@ std::string VisibilityQuery::compared(const std::string& column,
 
 // ---- Places -----------------------------------------------------------------------------------
 
-std::string VisibilityQuery::comes_after(const VisibilityPlace& place) {
-    const auto& order = filter_.order;
-    require_place(order, place);
-    struct Key {
-        std::string column;
-        std::string value;
-        bool descending;
-    };
-    std::vector<Key> keys;
-    keys.reserve(order.size() + 1);
-    for (std::size_t i = 0; i < order.size(); ++i) {
-        keys.push_back(
-            {.column = sort_key(order[i]),
-             .value = std::visit([&](const auto& key) { return parameter(sql::Param(key)); },
-                                 place.keys[i]),
-             .descending = order[i].descending});
+std::string VisibilityQuery::comes_after(const VisibilityPlace& place,
+                                         const std::vector<SortColumn>& columns) {
+    require_place(filter_.order, place);
+    std::vector<std::string> values;
+    values.reserve(columns.size());
+    for (const SortKey& key : place.keys) {
+        values.push_back(
+            std::visit([&](const auto& one) { return parameter(sql::Param(one)); }, key));
     }
-    keys.push_back({.column = column("run_id"),
-                    .value = parameter(sql::Param(place.run.value)),
-                    .descending = order.back().descending});
-    const auto symbol = [](const Key& key) { return key.descending ? "<" : ">"; };
-    if (std::all_of(keys.begin(), keys.end(), [&](const Key& key) {
-            return key.descending == keys[0].descending;
-        })) {
-        std::vector<std::string> columns;
-        std::vector<std::string> values;
-        columns.reserve(keys.size());
-        values.reserve(keys.size());
-        for (const Key& key : keys) {
-            columns.push_back(key.column);
-            values.push_back(key.value);
+    values.push_back(parameter(sql::Param(place.run.value)));
+    const auto symbol = [](const SortColumn& by) { return by.descending ? "<" : ">"; };
+    const bool one_way = std::ranges::all_of(
+        columns, [&](const SortColumn& by) { return by.descending == columns[0].descending; });
+    if (one_way) {
+        std::vector<std::string> texts;
+        texts.reserve(columns.size());
+        for (const SortColumn& by : columns) {
+            texts.push_back(by.text);
         }
         return fmt::format("({}) {} ({})",  // An index is walked by this form only.
-                           fmt::join(columns, ", "),
-                           symbol(keys[0]),
+                           fmt::join(texts, ", "),
+                           symbol(columns[0]),
                            fmt::join(values, ", "));
     }
     std::string text;
-    for (auto key = keys.rbegin(); key != keys.rend(); ++key) {
-        const std::string beyond = fmt::format("{} {} {}", key->column, symbol(*key), key->value);
+    for (std::size_t i = columns.size(); i-- > 0;) {
+        const SortColumn& by = columns[i];
+        const std::string beyond = fmt::format("{} {} {}", by.text, symbol(by), values[i]);
         text = text.empty()
                    ? beyond
-                   : fmt::format("({} OR ({} = {} AND {}))", beyond, key->column, key->value, text);
+                   : fmt::format("({} OR ({} = {} AND {}))", beyond, by.text, values[i], text);
     }
     return text;
 }
@@ -349,11 +342,20 @@ std::string VisibilityQuery::column(std::string_view name) const {
 }
 
 // Never NULL: what is not known comes last, as in PostgreSQL.
-std::string VisibilityQuery::sort_key(const filter::Order& order) const {
+std::string VisibilityQuery::sort_key(const filter::Order& order) {
     const std::string name = column(order.field->column);
-    const bool may_be_null =
-        order.field->type == Type::number || order.field->type == Type::duration;
-    return may_be_null ? fmt::format("COALESCE({}, 9223372036854775807)", name) : name;
+    if (!order.field->nullable) {
+        return name;
+    }
+    std::string last = "9223372036854775807";
+    if (order.field->type == Type::text) {
+        last = own(after_prefix(""));
+    } else if (order.field->type == Type::id) {
+        Uuid last_of_all;
+        last_of_all.bytes.fill(std::byte{0xff});
+        last = parameter(sql::Param(last_of_all));
+    }
+    return fmt::format("COALESCE({}, {})", name, last);
 }
 
 std::string VisibilityQuery::parameter(const sql::Param& value) {

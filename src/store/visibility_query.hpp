@@ -54,10 +54,15 @@ private:
                                        const filter::Condition& condition,
                                        bool negated);
     [[nodiscard]] std::string has_attribute(const std::string& name, const std::string& and_also);
-    [[nodiscard]] std::string comes_after(const VisibilityPlace& place);
+    struct SortColumn {
+        std::string text;
+        bool descending;
+    };
+    [[nodiscard]] std::string comes_after(const VisibilityPlace& place,
+                                          const std::vector<SortColumn>& columns);
 
     [[nodiscard]] std::string column(std::string_view name) const;
-    [[nodiscard]] std::string sort_key(const filter::Order& order) const;
+    [[nodiscard]] std::string sort_key(const filter::Order& order);
     // The number of a new parameter, "$7". What is lent must outlive this object.
     [[nodiscard]] std::string parameter(const sql::Param& value);
     [[nodiscard]] std::string parameter(const filter::Value& value);

@@ -64,8 +64,8 @@ struct VisibilityRecord {
 inline constexpr std::size_t searched_value_bytes_max = 255;
 inline constexpr std::size_t attribute_values_max = 1'000;  // Of a run, each element of a list.
 
-// What a run is sorted by, besides its id.
-using SortKey = std::variant<std::int64_t, sql::Timestamp, std::string>;
+// What a run is sorted by, before its id decides.
+using SortKey = std::variant<std::int64_t, sql::Timestamp, std::string, Uuid>;
 
 // Where a run stands in the order of a search.
 struct VisibilityPlace {
