@@ -1,6 +1,9 @@
 // Every transaction of the store, run once: each that runs is classified, and each that is
 // classified runs.
+#include <filesystem>
+#include <fstream>
 #include <regex>
+#include <sstream>
 
 #include "tour_fixture.hpp"
 
@@ -8,6 +11,16 @@
 
 namespace holdfast::store::stories {
 namespace {
+
+using Names = std::set<std::string>;
+
+Names classified() {
+    Names names;
+    for (const Operation* operation : operations()) {
+        names.emplace(operation->name);
+    }
+    return names;
+}
 
 TEST(StoreTour, EveryTransactionThatRunsIsClassifiedAndEveryClassifiedOneRuns) {
     MigratedDatabase place{test::Backend::sqlite};
@@ -17,17 +30,72 @@ TEST(StoreTour, EveryTransactionThatRunsIsClassifiedAndEveryClassifiedOneRuns) {
     sql::Database db{place.url(), options};
     Tour(db).see_all();
 
-    std::set<std::string> ran;
+    Names ran;
     const std::string text = metrics.expose();
     const std::regex label("holdfast_sql_tx_attempts_count\\{[^}]*operation=\"([^\"]+)\"");
     for (std::sregex_iterator found(text.begin(), text.end(), label), end; found != end; ++found) {
         ran.insert((*found)[1]);
     }
-    std::set<std::string> classified;
-    for (const Operation* operation : operations()) {
-        classified.emplace(operation->name);
+    EXPECT_EQ(ran, classified());
+}
+
+// What the tour does not see, the text of the floor shows: whoever adds a transaction adds it to
+// operations.hpp, or does not come through the door.
+
+std::string text_of(const std::filesystem::path& file) {
+    std::ostringstream text;
+    text << std::ifstream(file).rdbuf();
+    return text.str();
+}
+bool is_product(const std::filesystem::path& file) {
+    const std::string name = file.filename();
+    return (name.ends_with(".cpp") || name.ends_with(".hpp")) && !name.ends_with("_test.cpp") &&
+           !name.ends_with("_fixture.hpp") && !name.ends_with("_fuzz.cpp");
+}
+// Of a Database, begun by whoever has one.
+Names transactions_past_the_door(const std::string& text) {
+    static const std::regex begun(R"((db_?|database\(\))\s*(\.|->)\s*(transact|run)\s*\()");
+    static const std::regex made(R"re(\bOperation\s*\w*\s*\{\s*")re");
+    Names found;
+    for (const std::regex* pattern : {&begun, &made}) {
+        for (std::sregex_iterator at(text.begin(), text.end(), *pattern), end; at != end; ++at) {
+            found.insert(at->str());
+        }
     }
-    EXPECT_EQ(ran, classified);
+    return found;
+}
+
+TEST(StoreTour, NobodyBeginsATransactionThatIsNotClassified) {
+    const std::filesystem::path sources{HOLDFAST_STORE_SOURCES};
+    int seen = 0;
+    for (const auto& file : std::filesystem::directory_iterator(sources)) {
+        const std::string name = file.path().filename();
+        if (is_product(file.path()) && name != "door.hpp" && name != "operations.hpp") {
+            EXPECT_THAT(transactions_past_the_door(text_of(file.path())), IsEmpty()) << name;
+            ++seen;
+        }
+    }
+    EXPECT_GT(seen, 30) << "or nothing was read";
+
+    Names written;
+    const std::string text = text_of(sources / "operations.hpp");
+    const std::regex constant(R"re(\bOperation \w+\{\s*"(\w+)")re");
+    for (std::sregex_iterator at(text.begin(), text.end(), constant), end; at != end; ++at) {
+        written.insert((*at)[1]);
+    }
+    EXPECT_EQ(written, classified());
+}
+
+// The test above must be able to fail.
+TEST(StoreTour, ATransactionPastTheDoorWouldBeFound) {
+    for (const std::string text : {"db_.transact(\"New\", {}, body)",
+                                   "shards_.database()\n    .run(name, options, statement)",
+                                   "transact(db_, Operation{\"New\", read_only, \"\"}, call, body)",
+                                   "constexpr Operation mine{\"New\", read_only, \"one row\"};"}) {
+        EXPECT_THAT(transactions_past_the_door(text), SizeIs(1)) << text;
+    }
+    EXPECT_THAT(transactions_past_the_door("transact(db_, operation::get_run, call, body)"),
+                IsEmpty());
 }
 
 }  // namespace

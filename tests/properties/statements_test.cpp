@@ -6,12 +6,11 @@
 #include <set>
 
 #include "chosen.hpp"
+#include "judge.hpp"
 #include "run_fixture.hpp"
-#include "sent.hpp"
 #include <fmt/core.h>
 #include <rapidcheck.h>
 
-#include <holdfast/dsql/lint.hpp>
 #include <holdfast/store/cluster.hpp>
 #include <holdfast/store/namespace.hpp>
 #include <holdfast/store/nexus.hpp>
@@ -21,45 +20,6 @@
 
 namespace holdfast::store::stories {
 namespace {
-
-// Reads along, and says what is wrong with what was sent since it was asked last.
-class Judge {
-public:
-    explicit Judge(test::Backend backend) : backend_(backend) {}
-
-    [[nodiscard]] std::vector<std::string> complaints() {
-        std::vector<std::string> found;
-        std::string script;
-        for (const std::string& text : sent_.take()) {
-            if (text.starts_with("BEGIN") || text.starts_with("COMMIT") || text == "ROLLBACK") {
-                continue;  // The script has one transaction for each statement.
-            }
-            const std::size_t lock = text.rfind(" FOR ");
-            if (lock != std::string::npos) {
-                locks_.insert(text.substr(lock + 1));
-            }
-            (text.starts_with("CREATE") ? tables_ : script) += text + ";\n";
-        }
-        if (backend_ == test::Backend::dsql && !script.empty()) {
-            // After the tables, so that locks are judged by their keys.
-            for (const dsql::Finding& finding : dsql::lint(tables_ + script)) {
-                if (finding.severity == dsql::Severity::error) {
-                    found.push_back(fmt::format("{}: {}", finding.rule, finding.reason));
-                }
-            }
-        }
-        return found;
-    }
-    // All clauses that lock rows, so far.
-    [[nodiscard]] const std::set<std::string>& locks() const noexcept { return locks_; }
-    [[nodiscard]] const std::string& tables() const noexcept { return tables_; }
-
-private:
-    test::Sent sent_;
-    test::Backend backend_;
-    std::string tables_;
-    std::set<std::string> locks_;
-};
 
 // ---- Property 1 -------------------------------------------------------------------------------
 
@@ -198,7 +158,7 @@ class Property1 : public testing::TestWithParam<test::Backend> {};
 
 TEST_P(Property1, DsqlLockingCompatibility) {
     HOLDFAST_CHECK("Property 1");
-    Judge judge(GetParam());
+    test::Judge judge(GetParam());
     test::Database db{GetParam()};
     sql::schema_apply(db, schema_part(), {});  // In the judge's sight.
     Anything store(db);
@@ -316,7 +276,7 @@ class Property8 : public testing::TestWithParam<test::Backend> {};
 
 TEST_P(Property8, ServiceInitialization) {
     HOLDFAST_CHECK("Property 8");
-    Judge judge(GetParam());
+    test::Judge judge(GetParam());
     test::Database db{GetParam()};
     sql::schema_apply(db, schema_part(), {});  // In the judge's sight.
     int cases = 0;
