@@ -273,7 +273,9 @@ TEST_P(ClusterStory, AHostIsAMemberAsLongAsItSaysSo) {
 TEST_P(ClusterStory, AnEndpointIsChangedByWhoKnowsItAndTheTable) {
     HOLDFAST_CHECK("store 195");
     const auto message = [](const std::function<void()>& body) {
-        return std::string(error_of<Error>(body).what());
+        const auto error = error_of<ConditionFailed>(body);
+        EXPECT_EQ(error.outcome(), Outcome::not_applied);
+        return std::string(error.what());
     };
     const std::string table_mismatch = "nexus endpoints table version mismatch";
     const std::string endpoint_mismatch = "nexus endpoint version mismatch";
@@ -302,8 +304,8 @@ TEST_P(ClusterStory, AnEndpointIsChangedByWhoKnowsItAndTheTable) {
     EXPECT_THAT(endpoints.list(0).endpoints, IsEmpty());
     EXPECT_EQ(message([&] { (void)endpoints.list(1, {}, 2); }), table_mismatch);
     EXPECT_EQ(message([&] { endpoints.remove(two.id, 2); }), table_mismatch);
-    EXPECT_EQ(message([&] { endpoints.remove(EndpointId::random(), 3); }),
-              "nexus endpoint not found");
+    EXPECT_EQ(error_of<NotFound>([&] { endpoints.remove(EndpointId::random(), 3); }).what(),
+              std::string("nexus endpoint not found"));
     EXPECT_EQ(endpoints.list(0).table_version, 3);
     endpoints.remove(two.id, 3);
     EXPECT_EQ(endpoints.find(two.id), std::nullopt);

@@ -60,8 +60,14 @@ TEST_P(TaskStory, TasksOfEveryCategoryAreReadInOrderUntilTheyAreComplete) {
     tasks.add(lease, many);
     for (const Category category : categories) {
         std::ranges::reverse(many[category]);
-        for (const auto& [min, max, page] :
-             {std::tuple{0, 100, 1}, {0, 21, 7}, {3, 9, 2}, {3, 9, 100}, {20, 21, 1}}) {
+        for (const auto& [min, max, page] : {std::tuple{0, 100, 1},
+                                             {0, 21, 7},
+                                             {1, 21, 20},
+                                             {3, 9, 2},
+                                             {3, 9, 6},
+                                             {3, 9, 100},
+                                             {20, 21, 1},
+                                             {7, 7, 5}}) {
             std::vector<Task> expected;
             for (const Task& each : many[category]) {
                 if (each.key.id >= min && each.key.id < max) {
@@ -73,6 +79,7 @@ TEST_P(TaskStory, TasksOfEveryCategoryAreReadInOrderUntilTheyAreComplete) {
         EXPECT_EQ(tasks.complete_range(lease.shard, category, range(category, 1, 11)), 10);
         EXPECT_EQ(read_all(category, range(category, 0, 100), 50).size(), 10U);
         EXPECT_EQ(tasks.complete_range(lease.shard, category, range(category, 0, 100)), 10);
+        EXPECT_THAT(read_all(category, range(category, 0, 100), 50), IsEmpty());
     }
 }
 

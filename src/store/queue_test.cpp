@@ -25,6 +25,8 @@ TEST_P(QueueStatements, MessagesAreNumberedWithinTheirQueue) {
         std::vector<std::int64_t> found;
         for (const sql::Row row : rows(range_messages, 1, after, last, 100)) {
             found.push_back(row.get<std::int64_t>(0));
+            EXPECT_EQ(row.get<sql::Bytes>(1), bytes("message"));
+            EXPECT_EQ(row.get<std::string>(2), "Proto3");
         }
         return found;
     };

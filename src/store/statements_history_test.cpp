@@ -147,10 +147,21 @@ void tell_of_timers(HistoryStatements& story, const TaskTable& table, const Key&
         }
         return found;
     };
+    EXPECT_EQ(story.count(table.remove_range, key..., ms(0), ms(2'000), 1'000), 0);
+    EXPECT_EQ(range(0, before_all, 2'000), Found{});
     EXPECT_EQ(put(1'000, 3), 1);
     EXPECT_EQ(put(1'000, 1), 1);
     EXPECT_EQ(put(1'001, 2), 1);
     EXPECT_EQ(test::code_of([&] { put(1'001, 2); }), Code::already_exists);
+    EXPECT_EQ(test::code_of([&] {
+                  story.db->transact("Test", {}, [&](sql::Tx& tx) {
+                      for (const std::int64_t id : {7, 2, 8}) {
+                          tx.exec(table.insert, key..., ms(1'001), id, bytes("task"), "Proto3");
+                      }
+                  });
+              }),
+              Code::already_exists)
+        << "and no row of the batch is stored";
     EXPECT_EQ(range(0, before_all, 2'000), (Found{{1'000, 1}, {1'000, 3}, {1'001, 2}}));
     EXPECT_EQ(range(1'000, 2, 1'001), (Found{{1'000, 3}}));
     EXPECT_EQ(range(1'001, 2, 1'002), (Found{{1'001, 2}}));
@@ -159,6 +170,17 @@ void tell_of_timers(HistoryStatements& story, const TaskTable& table, const Key&
     EXPECT_EQ(story.count(table.remove_range, key..., ms(1'001), ms(1'001), 1'000), 0);
     EXPECT_EQ(story.count(table.remove_range, key..., ms(0), ms(1'002), 1'000), 2);
     EXPECT_EQ(range(0, before_all, 2'000), Found{});
+
+    Found expected;
+    for (std::int64_t id = 20; id > 0; --id) {  // Two at each moment.
+        EXPECT_EQ(put(2'000 + id / 2, id), 1);
+        expected.emplace(expected.begin(), 2'000 + id / 2, id);
+    }
+    EXPECT_EQ(range(0, before_all, 3'000), expected);
+    EXPECT_EQ(story.count(table.remove_range, key..., ms(2'000), ms(3'000), 15), 15) << "in chunks";
+    EXPECT_EQ(range(0, before_all, 3'000), Found(expected.begin() + 15, expected.end()));
+    EXPECT_EQ(story.count(table.remove_range, key..., ms(2'000), ms(3'000), 15), 5);
+    EXPECT_EQ(range(0, before_all, 3'000), Found{});
 }
 
 TEST_P(HistoryStatements, ScheduledTasksAreOrderedByTimeAndThenById) {

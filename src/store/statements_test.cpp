@@ -226,20 +226,23 @@ struct MapStatements {
     const Statement& clear;
 };
 
-// The same story for each map. `put(key, data)` counts what one statement changed; `key(i)` makes
-// keys of the map's type.
-template <class MakeKey, class Put>
+// The same story for each map. `put(run, key, data)` counts what one statement changed; `key(i)`
+// makes keys of the map's type; `value` knows what a row holds besides its key.
+template <class MakeKey, class Put, class ValueOf>
 void tell_of_a_map(Statements& story,
                    const MapStatements& map,
                    const Uuid& ns,
                    const MakeKey& key,
-                   const Put& put) {
+                   const Put& put,
+                   const ValueOf& value) {
     using Key = decltype(key(0));
+    using Items = std::map<Key, sql::Bytes>;
     const Uuid run = Uuid::v4();
-    const auto keys = [&] {
-        std::set<Key> found;
-        for (const sql::Row row : story.rows(map.all, shard_7, ns, "w", run)) {
-            found.insert(row.get<Key>(0));
+    const Uuid neighbour = Uuid::v4();
+    const auto items = [&](const Uuid& of) {
+        Items found;
+        for (const sql::Row row : story.rows(map.all, shard_7, ns, "w", of)) {
+            EXPECT_TRUE(found.emplace(row.template get<Key>(0), value.of_row(row)).second);
         }
         return found;
     };
@@ -249,23 +252,40 @@ void tell_of_a_map(Statements& story,
     EXPECT_EQ(drop(1), 0);
     EXPECT_EQ(drop(2), 0);
     EXPECT_EQ(clear(), 0);
-    EXPECT_THAT(keys(), IsEmpty());
+    EXPECT_THAT(items(run), IsEmpty());
+    EXPECT_EQ(put(neighbour, key(1), "of another run"), 1);
     EXPECT_EQ(put(run, key(1), "one"), 1);
-    EXPECT_THAT(keys(), UnorderedElementsAre(key(1)));
+    EXPECT_THAT(items(run), SizeIs(1));
     EXPECT_EQ(drop(1), 1);
-    EXPECT_THAT(keys(), IsEmpty());
-    EXPECT_EQ(put(run, key(1), "one") + put(run, key(2), "two"), 2);
-    EXPECT_THAT(keys(), UnorderedElementsAre(key(1), key(2)));
-    EXPECT_EQ(drop(1) + drop(2), 2);
-    EXPECT_THAT(keys(), IsEmpty());
+    EXPECT_THAT(items(run), IsEmpty());
+
+    Items expected;
+    std::int64_t put_rows = 0;
     for (int i = 0; i < 5; ++i) {
-        put(run, key(i), "again");
+        const std::string data = "item " + std::to_string(i);
+        put_rows += put(run, key(i), data);
+        expected[key(i)] = value.of_data(bytes(data));
     }
-    EXPECT_THAT(keys(), SizeIs(5));
-    put(Uuid::v4(), key(0), "of another run");
-    EXPECT_EQ(clear(), 5);
-    EXPECT_THAT(keys(), IsEmpty());
+    EXPECT_EQ(put_rows, 5);
+    EXPECT_EQ(items(run), expected) << "all of them, each with its own value";
+    EXPECT_EQ(drop(1) + drop(3), 2);
+    expected.erase(key(1));
+    expected.erase(key(3));
+    EXPECT_EQ(items(run), expected);
+    EXPECT_EQ(clear(), 3);
+    EXPECT_THAT(items(run), IsEmpty());
+    EXPECT_EQ(items(neighbour), (Items{{key(1), value.of_data(bytes("of another run"))}}));
 }
+
+// What such a map holds: bytes, or of the set nothing.
+struct BlobOf {
+    static sql::Bytes of_row(const sql::Row& row) { return row.get<sql::Bytes>(1); }
+    static sql::Bytes of_data(sql::Bytes data) { return data; }
+};
+struct NothingOf {
+    static sql::Bytes of_row(const sql::Row&) { return {}; }
+    static sql::Bytes of_data(const sql::Bytes&) { return {}; }
+};
 
 template <class MakeKey>
 void tell_of_a_blob_map(Statements& story,
@@ -275,7 +295,7 @@ void tell_of_a_blob_map(Statements& story,
     const auto put = [&](const Uuid& run, const auto& item, std::string_view data) {
         return story.count(map.put, shard_7, ns, "w", run, item, bytes(data), "Proto3");
     };
-    tell_of_a_map(story, map, ns, key, put);
+    tell_of_a_map(story, map, ns, key, put, BlobOf{});
     // Put again, an item has the newer value.
     const Uuid run = Uuid::v4();
     put(run, key(1), "older");
@@ -316,7 +336,8 @@ TEST_P(Statements, OpenItemsArePutReadDroppedAndClearedAlikeInEveryMap) {
         name,
         [&](const Uuid& of, const std::string& signal, std::string_view) {
             return count(put_signal_requested, shard_7, ns, "w", of, signal);
-        });
+        },
+        NothingOf{});
     EXPECT_EQ(count(put_signal_requested, shard_7, ns, "w", run, "twice"), 1);
     EXPECT_EQ(count(put_signal_requested, shard_7, ns, "w", run, "twice"), 0) << "a set";
 }
@@ -394,10 +415,12 @@ TEST_P(Statements, BufferedEventsComeBackInTheOrderInWhichTheyCame) {
     std::vector<sql::Bytes> expected;
     db->transact("Test", {}, [&](sql::Tx& tx) {
         expected.clear();
+        std::int64_t inserted = 0;
         for (int i = 0; i < 20; ++i) {
-            EXPECT_EQ(insert(tx, i), 1);
+            inserted += insert(tx, i);
             expected.push_back(bytes("event " + std::to_string(i)));
         }
+        EXPECT_EQ(inserted, 20);
     });
     EXPECT_EQ(read(), expected);
     HOLDFAST_CHECK("store 43");
