@@ -63,6 +63,14 @@ class OnEveryDatabase:
         part = self.schema("apply", "--part", "store").json["parts"][0]
         self.assertEqual((part["part"], part["from"], part["version"]), ("store", 0, part["known"]))
 
+    def test_the_stores_tables_are_made_once_by_however_many(self):
+        apply = ("schema", "apply", "--part", "store", "--db", self.url)
+        for process in [self.start(*apply) for _ in range(6)]:
+            out, err = process.communicate(timeout=binary.SECONDS_MAX)
+            self.assertEqual(process.returncode, DONE, out + err)
+        again = self.schema("apply", "--part", "store").json["parts"][0]
+        self.assertEqual((again["from"], again["version"]), (again["known"], again["known"]))
+
 
 class OnSqlite(OnEveryDatabase, binary.CommandTest):
     def setUp(self):
