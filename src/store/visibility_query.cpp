@@ -343,7 +343,7 @@ std::string VisibilityQuery::column(std::string_view name) const {
 
 // Never NULL: what is not known comes last, as in PostgreSQL.
 std::string VisibilityQuery::sort_key(const filter::Order& order) {
-    const std::string name = column(order.field->column);
+    std::string name = column(order.field->column);
     if (!order.field->nullable) {
         return name;
     }
