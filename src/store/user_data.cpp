@@ -76,6 +76,7 @@ void TaskQueueUserData::update(NamespaceId ns,
     }
     transact(db_, operation::update_user_data, call, [&](sql::Tx& tx) {
         std::vector<std::pair<const std::string*, Attempt>> attempts;
+        attempts.reserve(queues.size());
         for (const auto& [queue, update] : queues) {  // By name: nobody waits for us in turn.
             attempts.emplace_back(&queue, attempt(tx, ns, queue, update));
         }
