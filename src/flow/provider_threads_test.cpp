@@ -2,6 +2,7 @@
 // to one of them, and none is lost between them.
 #include <atomic>
 #include <functional>
+#include <iostream>
 #include <latch>
 #include <map>
 #include <mutex>
@@ -9,6 +10,8 @@
 #include <thread>
 
 #include "provider_fixture.hpp"
+
+#include <holdfast/base/metrics.hpp>
 
 namespace holdfast::flow::stories {
 
@@ -56,7 +59,10 @@ protected:
             const std::lock_guard lock(mutex_);
             ++counts_[what];
         }
-        [[nodiscard]] std::size_t different() const { return counts_.size(); }
+        [[nodiscard]] std::size_t different() const {
+            const std::lock_guard lock(mutex_);
+            return counts_.size();
+        }
         [[nodiscard]] int most() const {
             int most = 0;
             for (const auto& [what, count] : counts_) {
@@ -66,7 +72,7 @@ protected:
         }
 
     private:
-        std::mutex mutex_;
+        mutable std::mutex mutex_;
         std::map<std::string, int> counts_;
     };
 };
@@ -87,6 +93,37 @@ TEST_P(ProviderCrowd, TenDispatchersGetTenInstances) {
     EXPECT_EQ(empty, 0);
     EXPECT_EQ(loot.different(), 10U);
     EXPECT_EQ(loot.most(), 1);
+}
+
+// As runtimes do: each asks for as many as it can use, and all see the same. Where nobody waits for
+// a row, a claim that loses one race loses all that it wanted to take.
+TEST_P(ProviderCrowd, RivalsWhoWantManyLoseFewRaces) {
+    constexpr int instances = 96;
+    constexpr int dispatchers = 8;
+    start_many(instances);
+    Metrics metrics;
+    sql::DatabaseOptions options = db.options();
+    options.metrics = &metrics;
+    options.name = "crowd";
+    sql::Database crowded(db.url(), options);
+    Loot loot;
+    std::atomic<int> asked = 0;
+    together(dispatchers, [&](int) {
+        SqlProvider own(crowded);
+        while (loot.different() < instances) {
+            ++asked;
+            for (const auto& one :
+                 insist([&] { return own.claim_instances({.lease = 1h, .count = 32}); })) {
+                loot.add(one.instance);
+            }
+        }
+    });
+    EXPECT_EQ(loot.most(), 1);
+    const double lost =
+        metrics.value("holdfast_sql_tx_conflicts_total",
+                      {{"operation", "ClaimInstances"}, {"db", "crowd"}, {"occ_code", "OC000"}});
+    std::cout << lost << " races lost, " << asked << " claims\n";
+    EXPECT_LE(lost, instances) << "less than one for each that was claimed";
 }
 
 TEST_P(ProviderCrowd, OneInstanceHasOneWinner) {

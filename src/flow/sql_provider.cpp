@@ -46,7 +46,10 @@ const sql::SchemaPart& schema_part() {
 }
 
 SqlProvider::SqlProvider(sql::Database& db, SqlProviderOptions options)
-    : db_(db), options_(options) {}
+    : db_(db),
+      options_(options),
+      instances_at_once_(ClaimSize::first),
+      activities_at_once_(ClaimSize::first) {}
 
 sql::TxOptions SqlProvider::writing(sql::Durability durability) const {
     sql::TxOptions options;
@@ -60,6 +63,10 @@ sql::TxOptions SqlProvider::reading() const {
     sql::TxOptions options = writing();
     options.read_only = true;
     return options;
+}
+
+bool SqlProvider::claims_are_spread() const {
+    return !db_.dialect().locks_block && options_.spare_candidates > 0;
 }
 
 void SqlProvider::wake(sql::Tx& tx, std::string_view whom) const {

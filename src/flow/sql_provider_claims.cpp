@@ -56,8 +56,9 @@ struct Candidate {
 // One call of claim_instances, inside one transaction.
 class Claimer {
 public:
-    Claimer(sql::Tx& tx, const ClaimInstances& ask, int spread)
-        : tx_(tx), ask_(ask), spread_(spread) {}
+    // Takes `most` at most; those that the asker has in hand are not counted.
+    Claimer(sql::Tx& tx, const ClaimInstances& ask, int spread, int most)
+        : tx_(tx), ask_(ask), spread_(spread), left_(most) {}
 
     std::vector<ClaimedInstance> claim(const std::vector<Ranges>& groups) {
         for (const Ranges& ranges : groups) {
@@ -82,13 +83,14 @@ private:
         // Rows that rivals hold are passed over first. Only if nothing else is left does a claim
         // wait for them: what comes back empty must mean that there is no work.
         bool pass_over_locked = tx_.dialect().skip_locked;
-        for (int round = 0; round < claim_rounds_max && wanted() > 0; ++round) {
+        for (int round = 0; round < claim_rounds_max && wanted() > 0 && left_ > 0; ++round) {
             std::vector<Candidate> candidates = find(ranges, pass_over_locked);
             if (candidates.empty() && (!pass_over_locked || !claimed_.empty())) {
                 break;
             }
             pass_over_locked = pass_over_locked && !candidates.empty();
             const bool only_mine = name_mine(candidates);
+            choose(candidates);
             take(candidates);
             if (only_mine) {
                 break;  // The next look would find the same.
@@ -105,11 +107,11 @@ private:
     }
 
     [[nodiscard]] int wanted() const { return ask_.count - static_cast<int>(claimed_.size()); }
+    [[nodiscard]] bool optimistic() const { return !tx_.dialect().locks_block; }
 
     std::vector<Candidate> find(const Ranges& ranges, bool pass_over_locked) {
         const auto& [a, b, c, d] = ranges;
-        const bool optimistic = !tx_.dialect().locks_block;
-        const int limit = optimistic ? wanted() + spread_ : wanted();
+        const int limit = optimistic() ? wanted() + spread_ : wanted();
         const sql::Rows rows = pass_over_locked ? tx_.query(statements::find_ready_unlocked,
                                                             limit,
                                                             a.low,
@@ -136,17 +138,20 @@ private:
             found.push_back(candidate(row));
             found.back().rank = ++found_;
         }
-        if (optimistic) {  // Rivals see the same rows, and a lost race costs a whole transaction.
-            if (spread_ > 0) {
-                shuffle(found);
-            }
-            found.resize(std::min(found.size(), static_cast<std::size_t>(wanted())));
-        }
-        // In one order, like everybody who changes several instances.
-        std::sort(found.begin(), found.end(), [](const Candidate& x, const Candidate& y) {
-            return x.instance.instance < y.instance.instance;
-        });
         return found;
+    }
+
+    void choose(std::vector<Candidate>& candidates) {
+        if (optimistic() && spread_ > 0) {  // Rivals see the same rows.
+            begin_anywhere(candidates);
+        }
+        const auto room = static_cast<std::size_t>(std::clamp(wanted(), 0, left_));
+        candidates.resize(std::min(candidates.size(), room));
+        left_ -= static_cast<int>(candidates.size());
+        // In one order, like everybody who changes several instances.
+        std::ranges::sort(candidates, {}, [](const Candidate& one) -> const std::string& {
+            return one.instance.instance;
+        });
     }
 
     // Names those that the asker has in hand, and removes them. True: there were no others.
@@ -237,6 +242,7 @@ private:
     sql::Tx& tx_;
     const ClaimInstances& ask_;
     int spread_;
+    int left_;
     std::map<std::size_t, ClaimedInstance> claimed_;  // By the order they were found in.
     std::set<std::string> named_;
     std::size_t found_ = 0;
@@ -257,7 +263,7 @@ std::vector<ClaimedInstance> SqlProvider::claim_instances(const ClaimInstances& 
     }
     if (looks_first()) {
         auto found = db_.transact("LookForMail", reading(), [&](sql::Tx& tx) {
-            return Claimer(tx, ask, options_.spare_candidates).look(ranges);
+            return Claimer(tx, ask, 0, 0).look(ranges);
         });
         if (found) {
             return std::move(*found);
@@ -265,9 +271,13 @@ std::vector<ClaimedInstance> SqlProvider::claim_instances(const ClaimInstances& 
     }
     // A claim that is lost in a power cut only means that the mail is seen again: the turn that
     // was computed under it does not find its token.
-    return db_.transact("ClaimInstances", writing(sql::Durability::relaxed), [&](sql::Tx& tx) {
-        return Claimer(tx, ask, options_.spare_candidates).claim(ranges);
-    });
+    ClaimSize size(instances_at_once_, claims_are_spread());
+    auto claimed =
+        db_.transact("ClaimInstances", writing(sql::Durability::relaxed), [&](sql::Tx& tx) {
+            return Claimer(tx, ask, options_.spare_candidates, size.next_try()).claim(ranges);
+        });
+    size.won(std::ranges::count_if(claimed, &ClaimedInstance::claimed));
+    return claimed;
 }
 
 std::optional<ClaimedInstance> SqlProvider::peek_instance(std::string_view instance,

@@ -1,9 +1,12 @@
 // What the parts of the SQL provider share: how values become columns and back.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <concepts>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,12 +58,47 @@ void require_name(std::string_view name, std::string_view what);
 // From a row of read_info or list_instances.
 [[nodiscard]] InstanceInfo instance_info(const sql::Row& row);
 
+// The same items from another one on: rivals who each take some of them in a row, from where they
+// begin, meet less often than if each took as many here and there.
 template <class T>
-void shuffle(std::vector<T>& items) {
-    for (std::size_t i = items.size(); i > 1; --i) {
-        std::swap(items[i - 1], items[thread_random().below(i)]);
+void begin_anywhere(std::vector<T>& items) {
+    if (!items.empty()) {
+        const auto first = static_cast<std::ptrdiff_t>(thread_random().below(items.size()));
+        std::rotate(items.begin(), items.begin() + first, items.end());
     }
 }
+
+// How many rows one claim takes. Where rivals do not wait for each other's rows, a claim that loses
+// one of them loses all: then it takes half as many, and twice as many when it has won them all.
+class ClaimSize {
+public:
+    static constexpr int first = 4;
+    static constexpr int most = 128;
+
+    // Requires: `size` outlives this object, which is for one claim.
+    ClaimSize(std::atomic<int>& size, bool bounded) : size_(size), bounded_(bounded) {}
+
+    // For the first try, and for each that follows because the one before was lost.
+    [[nodiscard]] int next_try() {
+        if (!bounded_) {
+            return std::numeric_limits<int>::max();
+        }
+        if (++tries_ > 1) {
+            size_ = std::max(size_ / 2, 1);
+        }
+        return size_;
+    }
+    void won(std::int64_t rows) {
+        if (bounded_ && rows >= size_) {
+            size_ = std::min(size_ * 2, most);
+        }
+    }
+
+private:
+    std::atomic<int>& size_;
+    bool bounded_;
+    int tries_ = 0;
+};
 
 // How many messages one claim hands over at most; the rest comes with the next.
 inline constexpr int mail_per_claim_max = 1024;

@@ -45,8 +45,9 @@ Tags tags_of(const TagFilter& filter) {
 // One call of claim_activities, inside one transaction.
 class Claimer {
 public:
-    Claimer(sql::Tx& tx, const ClaimActivities& ask, const Tags& tags, int spread)
-        : tx_(tx), ask_(ask), tags_(tags), spread_(spread) {}
+    // Takes `most` at most.
+    Claimer(sql::Tx& tx, const ClaimActivities& ask, const Tags& tags, int spread, int most)
+        : tx_(tx), ask_(ask), tags_(tags), spread_(spread), count_(std::min(ask.count, most)) {}
 
     std::vector<ClaimedActivity> claim() {
         for (int round = 0; round < claim_rounds_max && wanted() > 0; ++round) {
@@ -65,7 +66,7 @@ public:
     }
 
 private:
-    [[nodiscard]] int wanted() const { return ask_.count - static_cast<int>(claimed_.size()); }
+    [[nodiscard]] int wanted() const { return count_ - static_cast<int>(claimed_.size()); }
     // How many more of those that must begin at once.
     [[nodiscard]] std::int64_t can_begin() const {
         return ask_.begin_now - std::ranges::count_if(claimed_, [](const ClaimedActivity& one) {
@@ -75,7 +76,7 @@ private:
 
     std::vector<ClaimedActivity> find() {
         const bool optimistic = !tx_.dialect().locks_block;
-        std::vector<ClaimedActivity> found = query(optimistic ? wanted() + spread_ : wanted());
+        std::vector<ClaimedActivity> found = query(optimistic ? ask_.count + spread_ : wanted());
         if (optimistic && spread_ > 0) {
             found = spread(std::move(found));
         }
@@ -83,12 +84,12 @@ private:
         return found;
     }
 
-    // Rivals see the same rows, and a lost race costs a whole transaction: in any order, but those
-    // of a session in theirs.
+    // Rivals see the same rows, and a lost race costs a whole transaction: from anywhere on, but
+    // those of a session in their order.
     static std::vector<ClaimedActivity> spread(std::vector<ClaimedActivity> found) {
         std::vector<std::size_t> order(found.size());
         std::iota(order.begin(), order.end(), std::size_t{0});
-        shuffle(order);
+        begin_anywhere(order);
         std::map<std::string_view, std::vector<std::size_t>> places;
         for (std::size_t place = 0; place < order.size(); ++place) {
             if (const auto& session = found[order[place]].task.session) {
@@ -252,6 +253,7 @@ private:
     const ClaimActivities& ask_;
     const Tags& tags_;
     int spread_;
+    int count_;
     std::set<std::string> sessions_;  // Tried so far.
     std::vector<ClaimedActivity> claimed_;
 };
@@ -371,9 +373,13 @@ std::vector<ClaimedActivity> SqlProvider::claim_activities(const ClaimActivities
             return {};
         }
     }
-    return db_.transact("ClaimActivities", writing(sql::Durability::relaxed), [&](sql::Tx& tx) {
-        return Claimer(tx, ask, tags, options_.spare_candidates).claim();
-    });
+    ClaimSize size(activities_at_once_, claims_are_spread());
+    auto claimed =
+        db_.transact("ClaimActivities", writing(sql::Durability::relaxed), [&](sql::Tx& tx) {
+            return Claimer(tx, ask, tags, options_.spare_candidates, size.next_try()).claim();
+        });
+    size.won(int64(claimed.size()));
+    return claimed;
 }
 
 std::vector<bool> SqlProvider::end_activities(std::span<const ActivityEnd> ends) {

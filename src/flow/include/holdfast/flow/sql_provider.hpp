@@ -6,6 +6,7 @@
 // carries what follows from it, together with COMMIT.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <string_view>
 
@@ -30,7 +31,9 @@ struct SqlProviderOptions {
     // 3,000 that Aurora DSQL takes.
     int rows_per_delete = 2000;
     // On Aurora DSQL, where nobody waits for a row and a lost race costs a whole transaction: so
-    // many more than it wants a claim looks at, and chooses among them. With 0 it takes the oldest.
+    // many more than it wants a claim looks at, and takes some in a row from anywhere among them.
+    // It takes few at first, fewer after a lost race and more after a won one. With 0 it takes the
+    // oldest, as many as it wants.
     int spare_candidates = 32;
     sql::RetryPolicy retry{.max_retries = 8,
                            .base_delay = std::chrono::milliseconds{5},
@@ -109,12 +112,16 @@ private:
 
     [[nodiscard]] std::vector<bool> end_together(std::span<const ActivityEnd> ends);
     [[nodiscard]] bool looks_first() const;
+    [[nodiscard]] bool claims_are_spread() const;
     [[nodiscard]] Started start_once(const StartInstance& request,
                                      const Uuid& origin,
                                      const Uuid& token);
 
     sql::Database& db_;
     SqlProviderOptions options_;
+    // How many rows a claim takes at once on Aurora DSQL; it follows what was lost and won.
+    std::atomic<int> instances_at_once_;
+    std::atomic<int> activities_at_once_;
 };
 
 // The tables of this floor.
