@@ -13,20 +13,39 @@
 #include <holdfast/base/error.hpp>
 #include <holdfast/flow_engine/context.hpp>
 #include <holdfast/flow_engine/payload.hpp>
+#include <holdfast/flow_engine/stored.hpp>
 
 namespace holdfast::flow {
 
 namespace detail {
 
-// JSON has no NaN and no infinity; the library would write null for them.
-inline void refuse_what_json_cannot_say(const nlohmann::json& value) {
-    if (value.is_number_float() && !std::isfinite(value.get<double>())) {
-        throw InvalidArgument("a number that is not finite cannot be stored as JSON");
-    }
-    if (value.is_structured()) {
-        for (const nlohmann::json& inner : value) {
-            refuse_what_json_cannot_say(inner);
+// As the library's dump() writes it, but for two things: JSON has no NaN and no infinity, for which
+// the library writes null; and texts, most of what is large, are written many bytes at a time.
+inline void write_json(std::string& out, const nlohmann::json& value) {
+    if (value.is_string()) {
+        out += quote(value.get_ref<const std::string&>());
+    } else if (value.is_object() && !value.empty()) {
+        char before = '{';
+        for (const auto& [key, inner] : value.items()) {
+            out += before;
+            out += quote(key);
+            out += ':';
+            write_json(out, inner);
+            before = ',';
         }
+        out += '}';
+    } else if (value.is_array() && !value.empty()) {
+        char before = '[';
+        for (const nlohmann::json& inner : value) {
+            out += before;
+            write_json(out, inner);
+            before = ',';
+        }
+        out += ']';
+    } else if (value.is_number_float() && !std::isfinite(value.get<double>())) {
+        throw InvalidArgument("a number that is not finite cannot be stored as JSON");
+    } else {
+        out += value.dump();
     }
 }
 
@@ -43,13 +62,9 @@ template <class T>
     requires(KnownToJson<T> && !std::is_arithmetic_v<T>)
 struct Codec<T> {
     static std::string encode(const T& value) {
-        const nlohmann::json json = value;
-        detail::refuse_what_json_cannot_say(json);
-        try {
-            return json.dump();
-        } catch (const nlohmann::json::exception& error) {
-            throw InvalidArgument(error.what());
-        }
+        std::string text;
+        detail::write_json(text, nlohmann::json(value));
+        return text;
     }
     static T decode(std::string_view text) {
         try {
