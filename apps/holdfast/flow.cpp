@@ -66,7 +66,14 @@ int ask(const Context& context, const FlowRequest& request, bool update) {
     const flow::Payload input = json_arguments("the input", request.input);
     const milliseconds timeout = duration_of("--timeout", request.timeout);
     FlowAccess flows(context);
-    (void)flows.running(request.id, update ? "update" : "query");
+    if (flows.running(request.id, update ? "update" : "query").suspended) {
+        throw Error(Code::condition_failed,
+                    Outcome::not_applied,
+                    fmt::format("workflow '{}' is suspended and answers nothing; holdfast flow "
+                                "resume {} lets it go on",
+                                request.id,
+                                request.id));
+    }
     try {
         const flow::Payload reply =
             flows.client().ask(request.id, timeout, update, request.name, input);

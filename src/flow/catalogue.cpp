@@ -8,7 +8,7 @@ namespace holdfast::flow {
 
 namespace {
 
-constexpr std::array<const sql::Statement*, 96> plain{
+constexpr std::array<const sql::Statement*, 97> plain{
     &statements::create_instance,
     &statements::create_advanced,
     &statements::adopt_mailbox,
@@ -27,6 +27,7 @@ constexpr std::array<const sql::Statement*, 96> plain{
     &statements::drop_timers,
     &statements::schedule_start,
     &statements::hurry_start,
+    &statements::is_suspended,
     &statements::consume_messages,
     &statements::delay_messages,
     &statements::cancel_timers,

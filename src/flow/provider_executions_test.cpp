@@ -223,6 +223,42 @@ TEST_P(ProviderExecutions, ASuspendedInstanceIsLeftAloneUntilItIsResumed) {
     EXPECT_FALSE(claimed("a").messages.empty());
 }
 
+// Whoever rests still hears that it is to end; other mail waits.
+TEST_P(ProviderExecutions, ARequestToEndReachesASuspendedInstance) {
+    for (const bool force : {false, true}) {
+        const std::string id = force ? "forced" : "asked";
+        begin(id, [](Turn& first) { first.commit.suspended = true; });
+        EXPECT_EQ(provider.send({id, {.body = CancelMessage{"enough", force, 0}}}),
+                  Delivery::delivered);
+        EXPECT_FALSE(info(id).suspended);
+        EXPECT_EQ(commit(turn(claimed(id)).fails()), Committed::yes);
+    }
+}
+
+TEST_P(ProviderExecutions, ARequestToEndReachesASuspendedChild) {
+    begin("parent", [](Turn& first) { first.starts_child(2, "child"); });
+    Turn first = turn(claimed("child"));
+    first.commit.suspended = true;
+    ASSERT_EQ(commit(first), Committed::yes);
+    proceed("parent", [](Turn& last) {
+        last.sends("child", CancelMessage{"the parent has failed", false, 0}).fails();
+    });
+    EXPECT_EQ(claimed("child").messages.size(), 1U);
+}
+
+// The worst moment: the request comes while the turn that suspends is on its way.
+TEST_P(ProviderExecutions, ARequestToEndThatCrossesTheSuspensionIsNotForgotten) {
+    start("a");
+    Turn suspends = turn(claimed("a"));
+    suspends.commit.suspended = true;
+    signal("a");
+    EXPECT_EQ(provider.send({"a", {.body = CancelMessage{"enough", true, 0}}}),
+              Delivery::delivered);
+    ASSERT_EQ(commit(suspends), Committed::yes);
+    EXPECT_FALSE(info("a").suspended);
+    EXPECT_EQ(claimed("a").messages.size(), 2U);
+}
+
 // --- looking ------------------------------------------------------------------------------------
 
 TEST_P(ProviderExecutions, InstancesAreListedNewestFirstAndByWhatTheyAre) {

@@ -234,6 +234,17 @@ TEST_P(RuntimeStory, ASuspendedWorkflowRestsUntilItIsResumed) {
     EXPECT_EQ(*client.result<&listener>("listener", 1s), "a");
 }
 
+TEST_P(RuntimeStory, ASuspendedWorkflowCanBeEnded) {
+    client.start<&listener>("listener", 1);
+    runtime->run_until_idle();
+    client.suspend("listener", "audit");
+    runtime->run_until_idle();
+    ASSERT_TRUE(client.info("listener")->suspended);
+    client.terminate("listener", "enough");
+    runtime->run_until_idle();
+    EXPECT_EQ(status("listener"), Status::cancelled);
+}
+
 TEST_P(RuntimeStory, AnActivityKnowsWhoItWorksFor) {
     HOLDFAST_CHECK("runtime session_id_visible_in_activity_context");
     client.start<&identity>("plain", "", "");

@@ -109,21 +109,6 @@ Started SqlProvider::start_once(const StartInstance& request,
     });
 }
 
-namespace {
-
-// Who is not due yet is looked at now all the same: nobody waits a day for a cancellation.
-void hurry(sql::Tx& tx, const std::string& instance) {
-    if (tx.query(statements::hurry_start, instance).empty()) {
-        return;
-    }
-    if (const auto locked = lock_instance(tx, instance);
-        locked && locked->status == Status::pending) {
-        tx.fenced(instance_guard(instance, locked->token), statements::hurry_instance);
-    }
-}
-
-}  // namespace
-
 Delivery SqlProvider::send(const OutgoingMessage& message) {
     require_instance_id(message.instance);
     const Letter letter(message.message, message.visible_at_ms);
@@ -143,7 +128,7 @@ Delivery SqlProvider::send(const OutgoingMessage& message) {
         if (mailbox[0].get<bool>(1)) {
             return Delivery::early;
         }
-        if (std::holds_alternative<CancelMessage>(message.message.body)) {
+        if (letter.cancels) {
             hurry(tx, message.instance);
         }
         if (letter.visible_at_us == 0 && message.notify) {

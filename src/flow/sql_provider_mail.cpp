@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sql_provider_deletes.hpp"
 #include "sql_provider_parts.hpp"
 #include "statements.hpp"
 
@@ -34,6 +35,7 @@ Letter::Letter(const Message& message, std::int64_t visible_at_ms)
     : execution(int64(message.execution)),
       timer(timer_of(message.body)),
       visible_at_us(visible_us(visible_at_ms)),
+      cancels(std::holds_alternative<CancelMessage>(message.body)),
       body(encode(message.body)) {}
 
 std::int64_t earliest_us(const std::vector<Letter>& letters) {
@@ -62,7 +64,34 @@ Delivery deliver(sql::Tx& tx,
                 letter.timer,
                 letter.body);
     }
-    return mailbox[0].get<bool>(1) ? Delivery::early : Delivery::delivered;
+    if (mailbox[0].get<bool>(1)) {
+        return Delivery::early;
+    }
+    if (std::ranges::any_of(letters, &Letter::cancels)) {
+        hurry(tx, instance);
+    }
+    return Delivery::delivered;
+}
+
+void hurry(sql::Tx& tx, const std::string& instance) {
+    sql::Answer start = tx.ask(statements::hurry_start, instance);
+    sql::Answer state = tx.ask(statements::is_suspended, instance);
+    const bool delayed = !start.rows().empty();
+    const bool suspended = !state.rows().empty();
+    if (!delayed && !suspended) {
+        return;
+    }
+    const auto locked = lock_instance(tx, instance);
+    if (!locked) {
+        return;
+    }
+    const sql::Guard guard = instance_guard(instance, locked->token);
+    if (delayed && locked->status == Status::pending) {
+        tx.fenced(guard, statements::hurry_instance);
+    }
+    if (suspended) {
+        tx.fenced(guard, statements::resume_instance);
+    }
 }
 
 Delivery send_letters(sql::Tx& tx,

@@ -18,6 +18,7 @@ struct Letter {
     std::int64_t execution;
     std::int64_t timer;  // The event of a timer, else 0.
     std::int64_t visible_at_us;
+    bool cancels;  // Asks the instance to end.
     std::string body;
 };
 
@@ -30,6 +31,9 @@ Delivery deliver(sql::Tx& tx,
                  const std::string& instance,
                  const std::vector<Letter>& letters,
                  const sql::Rows& announced);
+// A request to end reaches also who is not due yet, or suspended: nobody waits a day for it.
+// Requires: it is in the mail.
+void hurry(sql::Tx& tx, const std::string& instance);
 // Announces and writes.
 Delivery send_letters(sql::Tx& tx, const std::string& instance, const std::vector<Letter>& letters);
 

@@ -105,6 +105,16 @@ void write_kv(sql::Tx& tx, const TurnCommit& turn) {
     }
 }
 
+// Mail that this turn has left, because it came too late for it.
+bool is_asked_to_end(sql::Tx& tx, const std::string& instance) {
+    for (const sql::Row row : tx.query(statements::read_mail, instance, mail_per_claim_max)) {
+        if (std::holds_alternative<CancelMessage>(inbox_message(row).message.body)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool same_operation(const sql::Row& existing, const ParentLink& parent) {
     return existing.get<std::optional<std::string>>(1) == parent.instance &&
            existing.get<std::optional<std::int64_t>>(2) == int64(parent.execution) &&
@@ -479,6 +489,9 @@ void TurnBatch::write_turn(sql::Tx& tx, const Prepared& prepared, bool has_mail)
     }
     if (places_.find(turn.instance)->second.touches_mail) {
         tx.exec(statements::settle_mailbox, turn.instance);
+    }
+    if (turn.suspended == true && is_asked_to_end(tx, turn.instance)) {
+        tx.fenced(instance_guard(turn.instance, turn.next_token), statements::resume_instance);
     }
 }
 

@@ -414,6 +414,8 @@ inline constexpr Statement read_info{
     "created_us, updated_us, completed_us, cron, "
     "CASE WHEN status = 'pending' THEN locked_until_us ELSE 0 END "
     "FROM flow_instances WHERE instance_id = $1"};
+inline constexpr Statement is_suspended{
+    "flow.is_suspended", "SELECT 1 FROM flow_instances WHERE instance_id = $1 AND suspended"};
 inline constexpr FencedStatement resume_instance{
     "flow.resume_instance",
     "UPDATE flow_instances SET suspended = FALSE, updated_us = {now_us} "

@@ -142,6 +142,9 @@ class OnEveryDatabase:
         self.tail_until("cat", "workflow_suspended")
         self.assertTrue(self.done("show", "cat")["suspended"])
         self.assertIn("running, suspended", self.flow("list").out)
+        for verb in ("query", "update"):
+            asked = self.flow(verb, "cat", "progress")
+            self.assert_fails(asked, REFUSED, "suspended", "holdfast flow resume cat")
         self.done("resume", "cat")
         self.done("cancel", "cat", "--reason", "changed her mind")
         self.tail_to_the_end("cat")
@@ -156,6 +159,8 @@ class OnEveryDatabase:
         self.start_order("dan")
         self.start_worker()
         self.tail_until("dan", "message_awaited")
+        self.done("suspend", "dan")
+        self.tail_until("dan", "workflow_suspended")
         self.done("terminate", "dan", "--reason", "enough")
         self.tail_to_the_end("dan")
         self.assertIn("enough", self.done("show", "dan")["failure"]["message"])

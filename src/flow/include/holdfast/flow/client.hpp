@@ -103,8 +103,10 @@ public:
     Delivery send(std::string_view id, MessageBody message);
     // Asks it to stop; it may clean up for as long as `grace` (0: the runtime's default).
     Delivery cancel(std::string_view id, std::string reason, milliseconds grace = milliseconds{0});
-    // Ends it; its code gets no chance.
+    // Ends it; its code gets no chance. Either reaches also one that is suspended, which then goes
+    // on to its end, and one that is not due yet.
     Delivery terminate(std::string_view id, std::string reason);
+    // It rests after its next turn, and its mail waits, until it is resumed.
     Delivery suspend(std::string_view id, std::string reason);
     bool resume(std::string_view id);
     // Takes it back to an earlier point of its current execution, also if it has ended: a new

@@ -448,7 +448,7 @@ public:
 
     // --- for clients
     [[nodiscard]] virtual Started start(const StartInstance& request) = 0;
-    // A request to cancel reaches also who is not due yet: it is looked at now.
+    // A request to cancel reaches also who is not due yet, or suspended: it is looked at now.
     virtual Delivery send(const OutgoingMessage& message) = 0;
     // Lifts a suspension and lets the instance be looked at. False: no such instance.
     virtual bool resume(std::string_view instance) = 0;
