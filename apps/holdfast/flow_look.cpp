@@ -356,6 +356,7 @@ int flow_stats(const Context& context, const FlowRequest&) {
         {"failed", stats.failed},
         {"cancelled", stats.cancelled},
         {"executions", stats.executions},
+        {"events", stats.events},
         {"messages", stats.messages},
         {"activities", stats.activities},
         {"early_mailboxes", stats.early_mailboxes}};
@@ -365,6 +366,8 @@ int flow_stats(const Context& context, const FlowRequest&) {
         json[name] = count;
         table.add({name, std::to_string(count)});
     }
+    json["oldest_mail_ms"] = stats.oldest_mail.count();
+    table.add({"oldest mail", elapsed(stats.oldest_mail)});
     print(context.json ? json.dump() + "\n" : table.text());
     return exit_done;
 }

@@ -87,6 +87,11 @@ TEST_P(ManagementBehaviour, AWorkflowIsFoundLookedAtAndCounted) {
     const SystemStats stats = client.stats();
     EXPECT_EQ(stats.instances, 5);
     EXPECT_EQ(stats.executions, 5);
+    std::size_t events = 0;
+    for (const std::string& id : found({})) {
+        events += client.history(id).size();
+    }
+    EXPECT_EQ(stats.events, static_cast<std::int64_t>(events));
     EXPECT_EQ(stats.completed + stats.failed + stats.cancelled, 3);
     EXPECT_EQ(stats.running, 1);
     EXPECT_EQ(stats.pending, 1);

@@ -401,6 +401,33 @@ TEST_P(ProviderExecutions, AnImportedHistoryReadsBackAndIsNotOverwritten) {
     EXPECT_TRUE(idle());
 }
 
+// It looks as it did where it came from.
+TEST_P(ProviderExecutions, AnImportedHistoryBringsItsStateAlong) {
+    const auto at = [](EventId id, EventBody body) {
+        return Event{.id = id, .time_ms = 5, .body = std::move(body)};
+    };
+    const ExportedHistory history{
+        .execution = 3,
+        .kv = {{"kept", text("old")}, {"erased", text("old")}},
+        .events = {at(1, WorkflowStarted{"order", "1.0.0", text("in"), {}, text("begun")}),
+                   at(2, KvSet{"kept", text("new")}),
+                   at(3, KvErased{"erased"}),
+                   at(4, StatusUpdated{text("paid")}),
+                   at(5, AttributeSet{"city", text("Ulm")}),
+                   at(6, AttributeSet{"size", Payload{"7"}}),
+                   at(7, AttributeSet{"size", std::nullopt})}};
+    provider.import_history("a", history);
+    EXPECT_EQ(info("a").status, Status::running);
+    EXPECT_EQ(info("a").execution, 3U);
+    EXPECT_EQ(info("a").custom_status, text("paid"));
+    EXPECT_EQ(info("a").status_version, 1);
+    EXPECT_EQ(value("a", "kept"), text("new").json);
+    EXPECT_EQ(value("a", "erased"), std::nullopt);
+    EXPECT_EQ(provider.load_history("a", 3).kv, history.kv) << "replay begins as it did";
+    EXPECT_EQ(provider.list({.attributes = {{"city", text("Ulm")}}}).instances.size(), 1U);
+    EXPECT_TRUE(provider.list({.attributes = {{"size", Payload{"7"}}}}).instances.empty());
+}
+
 INSTANTIATE_TEST_SUITE_P(Every, ProviderExecutions, every_setting(), setting_name);
 
 }  // namespace

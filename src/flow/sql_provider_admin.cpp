@@ -106,22 +106,41 @@ Ending ending_of(const Event& last) {
     return {};
 }
 
-// What a reader sees at its end; empty: erased.
-std::map<std::string, Payload> keys_after(const ExportedHistory& history) {
-    std::map<std::string, Payload> keys = history.kv;
-    for (const Event& event : history.events) {
-        if (const auto* set = std::get_if<KvSet>(&event.body)) {
-            keys.insert_or_assign(set->key, set->value);
-        } else if (const auto* erased = std::get_if<KvErased>(&event.body)) {
-            keys.insert_or_assign(erased->key, Payload{""});
-        } else if (std::holds_alternative<KvCleared>(event.body)) {
-            for (auto& [key, value] : keys) {
-                value = Payload{""};
-            }
+// What a reader sees at its end. What was erased is there, and empty.
+struct StateAfter {
+    std::map<std::string, std::optional<std::string>> keys;
+    std::map<std::string, std::optional<std::string>> attributes;
+    std::optional<std::string> custom_status;
+    std::int64_t status_changes = 0;
+
+    StateAfter(const ExportedHistory& history, const WorkflowStarted& started)
+        : custom_status(text_of(started.status)) {
+        for (const auto& [key, value] : history.kv) {
+            keys[key] = value.json;
+        }
+        for (const Event& event : history.events) {
+            std::visit([this](const auto& body) { apply(body); }, event.body);
         }
     }
-    return keys;
-}
+
+private:
+    static std::optional<std::string> text_of(const std::optional<Payload>& payload) {
+        return payload ? std::optional(payload->json) : std::nullopt;
+    }
+    void apply(const KvSet& e) { keys[e.key] = e.value.json; }
+    void apply(const KvErased& e) { keys[e.key].reset(); }
+    void apply(const KvCleared&) {
+        for (auto& [key, value] : keys) {
+            value.reset();
+        }
+    }
+    void apply(const AttributeSet& e) { attributes[e.name] = text_of(e.value); }
+    void apply(const StatusUpdated& e) {
+        custom_status = text_of(e.status);
+        ++status_changes;
+    }
+    void apply(const auto&) {}
+};
 
 }  // namespace
 
@@ -214,6 +233,7 @@ SystemStats SqlProvider::stats() {
         for (const sql::Row row : by_status.rows()) {
             const auto count = row.get<std::int64_t>(1);
             stats.instances += count;
+            stats.events += row.get<std::int64_t>(2);
             switch (stored_status(row.get<std::string>(0))) {
                 case Status::pending:
                     stats.pending = count;
@@ -237,6 +257,7 @@ SystemStats SqlProvider::stats() {
         }
         const sql::Rows rest = rest_answer.rows();
         stats.executions = stats.instances + rest[0].get<std::int64_t>(0);
+        stats.events += rest[0].get<std::int64_t>(6);
         stats.messages = rest[0].get<std::int64_t>(1);
         stats.activities = rest[0].get<std::int64_t>(2);
         stats.early_mailboxes = rest[0].get<std::int64_t>(3);
@@ -391,7 +412,7 @@ void SqlProvider::import_history(std::string_view instance, const ExportedHistor
     }
     const HistoryText text = history_text(events);
     const Ending ending = ending_of(events.back());
-    const std::map<std::string, Payload> keys = keys_after(history);
+    const StateAfter state(history, *started);
     const auto& parent = started->parent;
     db_.transact("ImportHistory", writing(), [&](sql::Tx& tx) {
         const Uuid token = Uuid::v4();
@@ -411,7 +432,9 @@ void SqlProvider::import_history(std::string_view instance, const ExportedHistor
                      ending.output,
                      is_final(ending.status),
                      int64(history.execution),
-                     started->cron);
+                     started->cron,
+                     state.custom_status,
+                     state.status_changes);
         if (created.empty()) {
             throw Error(
                 Code::already_exists,
@@ -431,13 +454,18 @@ void SqlProvider::import_history(std::string_view instance, const ExportedHistor
                     token,
                     row.lines);
         }
-        for (const auto& [key, value] : keys) {
+        for (const auto& [key, value] : state.keys) {
             const auto seed = history.kv.find(key);
             tx.exec(statements::import_kv,
                     instance,
                     key,
-                    value.json.empty() ? std::nullopt : std::optional(value.json),
+                    value,
                     seed == history.kv.end() ? std::nullopt : std::optional(seed->second.json));
+        }
+        for (const auto& [name, value] : state.attributes) {
+            if (value) {
+                tx.exec(statements::set_attribute, instance, name, *value);
+            }
         }
     });
 }

@@ -51,14 +51,15 @@ inline constexpr Statement list_children{
     "SELECT instance_id FROM flow_instances WHERE parent_id = $1 "
     "ORDER BY created_us, instance_id"};
 inline constexpr Statement count_instances{
-    "flow.count_instances", "SELECT status, count(*) FROM flow_instances GROUP BY status"};
+    "flow.count_instances",
+    "SELECT status, count(*), CAST(sum(last_event) AS BIGINT) FROM flow_instances GROUP BY status"};
 inline constexpr Statement count_rest{
     "flow.count_rest",
     "SELECT (SELECT count(*) FROM flow_executions), (SELECT count(*) FROM flow_messages), "
     "(SELECT count(*) FROM flow_activities), "
     "(SELECT count(*) FROM flow_mailboxes WHERE early), "
     "(SELECT min(ready_at_us) FROM flow_mailboxes WHERE ready_at_us <= (SELECT {now_us})), "
-    "{now_us}"};
+    "{now_us}, (SELECT CAST(COALESCE(sum(last_event), 0) AS BIGINT) FROM flow_executions)"};
 inline constexpr Statement lock_instance{
     "flow.lock_instance",
     "SELECT lock_token, status, parent_id, execution FROM flow_instances "
@@ -151,9 +152,10 @@ inline constexpr Statement import_instance{
     "flow.import_instance",
     "INSERT INTO flow_instances (instance_id, name, version, execution, status, origin, "
     "lock_token, locked_until_us, last_event, history_bytes, engine, suspended, parent_id, "
-    "parent_execution, parent_event, output, status_version, created_us, started_us, updated_us, "
-    "completed_us, cron) VALUES ($1, $2, $3, $14, $4, $5, $5, 0, $6, $7, $8, FALSE, $9, $10, $11, "
-    "$12, 0, {now_us}, {now_us}, {now_us}, CASE WHEN $13 THEN {now_us} ELSE NULL END, $15) "
+    "parent_execution, parent_event, output, created_us, started_us, updated_us, completed_us, "
+    "cron, custom_status, status_version) VALUES ($1, $2, $3, $14, $4, $5, $5, 0, $6, $7, $8, "
+    "FALSE, $9, $10, $11, $12, {now_us}, {now_us}, {now_us}, "
+    "CASE WHEN $13 THEN {now_us} ELSE NULL END, $15, $16, $17) "
     "ON CONFLICT (instance_id) DO NOTHING RETURNING instance_id"};
 inline constexpr Statement import_kv{
     "flow.import_kv",

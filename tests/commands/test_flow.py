@@ -117,6 +117,7 @@ class OnEveryDatabase:
         self.assertEqual(fates["10 min 0 s"], "cancelled")
         stats = self.done("stats")
         self.assertEqual((stats["instances"], stats["completed"]), (1, 1))
+        self.assertEqual(stats["events"], len(events))
         self.assertEqual(self.done("delete", "ann")["instances"], 1)
         self.assertEqual(self.done("list")["instances"], [])
 

@@ -369,6 +369,7 @@ struct SystemStats {
     std::int64_t failed = 0;
     std::int64_t cancelled = 0;
     std::int64_t executions = 0;
+    std::int64_t events = 0;      // Of all executions that are kept.
     std::int64_t messages = 0;    // Waiting, also those not visible yet.
     std::int64_t activities = 0;  // Waiting or running.
     std::int64_t early_mailboxes = 0;
