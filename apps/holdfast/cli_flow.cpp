@@ -5,6 +5,14 @@ namespace holdfast::app {
 namespace {
 
 constexpr int flow_list_max = 1000;
+constexpr std::int64_t number_max = 1'000'000'000;
+
+// What a script left empty by mistake is not what was left out.
+void refuse_empty(CLI::Option& option) {
+    option.check([](const std::string& text) {
+        return text.empty() ? std::string("it is empty; name it, or leave it out") : std::string{};
+    });
+}
 
 }  // namespace
 
@@ -49,7 +57,8 @@ void CommandLine::add_flow_looks(CLI::App& noun) {
     show->add_flag("--all", flow_.all, "Every step of a long timeline.");
     CLI::App* history = add_flow_verb(noun, "history", "Print its events.", &flow_history);
     for (CLI::App* verb : {show, history}) {
-        verb->add_option("--execution", flow_.execution, "An earlier execution.");
+        verb->add_option("--execution", flow_.execution, "An earlier execution.")
+            ->check(CLI::Range(std::int64_t{1}, number_max));
     }
     add_flow_verb(noun, "tail", "Print its events as they happen, until it ends.", &flow_tail);
     add_flow_verb(noun, "stats", "Count what there is.", &flow_stats, false);
@@ -58,7 +67,8 @@ void CommandLine::add_flow_looks(CLI::App& noun) {
 void CommandLine::add_flow_talks(CLI::App& noun) {
     CLI::App* start = add_flow_verb(noun, "start", "Start a workflow.", &flow_start, false);
     start->add_option("workflow", flow_.workflow, "Its name.")->required();
-    start->add_option("--id", flow_.id, "The instance's id; a random one if left out.");
+    refuse_empty(
+        *start->add_option("--id", flow_.id, "The instance's id; a random one if left out."));
     start->add_option("--input", flow_.input, "The arguments, as a JSON array.")
         ->capture_default_str();
     start->add_option("--version", flow_.version, "Of its code; the worker chooses if left out.");
@@ -93,7 +103,8 @@ void CommandLine::add_flow_talks(CLI::App& noun) {
     add_flow_verb(noun, "resume", "Let a suspended one go on.", &flow_resume);
     CLI::App* reset = add_flow_verb(
         noun, "reset", "Take it back to an earlier point; it goes on from there.", &flow_reset);
-    reset->add_option("--to", flow_.to, "The last event that stays.");
+    reset->add_option("--to", flow_.to, "The last event that stays.")
+        ->check(CLI::Range(std::int64_t{1}, number_max));
     reset->add_flag("--to-start", flow_.to_start, "Only its start stays.");
     reset->add_flag("--before-failure", flow_.before_failure, "Try again what failed last.");
     reset->add_option("--version", flow_.version, "Of the code that goes on.");
@@ -104,7 +115,8 @@ void CommandLine::add_flow_house(CLI::App& noun) {
         add_flow_verb(noun, "export", "Write its history, one JSON line per event.", &flow_export);
     hints_[out->add_option("file", flow_.file, "Where; standard output if left out.")].takes =
         Takes::file;
-    out->add_option("--execution", flow_.execution, "An earlier execution.");
+    out->add_option("--execution", flow_.execution, "An earlier execution.")
+        ->check(CLI::Range(std::int64_t{1}, number_max));
     CLI::App* in = add_flow_verb(noun, "import", "Make an instance of a history.", &flow_import);
     hints_[in->add_option("file", flow_.file, "What export wrote; - is standard input.")
                ->required()]
@@ -114,16 +126,22 @@ void CommandLine::add_flow_house(CLI::App& noun) {
                                      "Remove one with its children, or those that ended long ago.",
                                      &flow_delete,
                                      false);
-    remove->add_option("id", flow_.id, "The instance.");
+    refuse_empty(*remove->add_option("id", flow_.id, "The instance."));
     remove->add_flag("--force", flow_.force, "Even if it has not ended.");
-    remove->add_option("--limit", flow_.limit, "How many of the old ones at most.")
-        ->check(CLI::Range(1, flow_list_max));
-    CLI::App* prune = add_flow_verb(noun, "prune", "Remove its earlier executions.", &flow_prune);
+    CLI::App* prune = add_flow_verb(noun,
+                                    "prune",
+                                    "Remove earlier executions of one, or of all those that ended "
+                                    "long ago.",
+                                    &flow_prune,
+                                    false);
+    refuse_empty(*prune->add_option("id", flow_.id, "The instance."));
     prune->add_option("--keep", flow_.keep, "How many to keep, the current one included.")
         ->check(CLI::Range(1, flow_list_max))
         ->capture_default_str();
     for (CLI::App* verb : {remove, prune}) {
         verb->add_option("--older-than", flow_.older_than, "Ended longer ago than this: 30d.");
+        verb->add_option("--limit", flow_.limit, "Of how many instances at most, without an id.")
+            ->check(CLI::Range(1, flow_list_max));
     }
     CLI::App* replay = add_flow_verb(noun,
                                      "replay",

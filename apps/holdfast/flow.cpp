@@ -1,6 +1,7 @@
 // The verbs of flow that change something.
 #include "flow.hpp"
 
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -93,8 +94,12 @@ std::string read_all(const std::string& path) {
         return {std::istreambuf_iterator<char>(std::cin), {}};
     }
     std::ifstream file(path, std::ios::binary);
-    std::string text{std::istreambuf_iterator<char>(file), {}};
-    if (!file) {
+    std::string text;
+    const bool readable = !std::filesystem::is_directory(path);
+    if (readable) {
+        text.assign(std::istreambuf_iterator<char>(file), {});
+    }
+    if (!file || !readable) {
         throw Error(Code::not_found,
                     Outcome::not_applied,
                     fmt::format("cannot read '{}'; name a file of holdfast flow export", path));
@@ -268,13 +273,24 @@ int flow_delete(const Context& context, const FlowRequest& request) {
 }
 
 int flow_prune(const Context& context, const FlowRequest& request) {
-    FlowAccess flows(context);
-    (void)flows.info(request.id);
-    flow::PruneOptions options{.keep_last = request.keep, .completed_before = {}};
-    if (!request.older_than.empty()) {
-        options.completed_before = flows.now() - duration_of("--older-than", request.older_than);
+    if (request.id.empty() && (request.older_than.empty() || request.keep != 1)) {
+        throw InvalidArgument(
+            "name one workflow to prune, or all earlier executions that ended long ago with "
+            "--older-than 30d and no --keep");
     }
-    const flow::DeleteCounts counts = flows.client().prune(request.id, options);
+    FlowAccess flows(context);
+    std::optional<flow::Moment> before;
+    if (!request.older_than.empty()) {
+        before = flows.now() - duration_of("--older-than", request.older_than);
+    }
+    flow::DeleteCounts counts;
+    if (request.id.empty()) {
+        counts = flows.client().prune_ended(*before, request.limit);
+    } else {
+        (void)flows.info(request.id);
+        counts = flows.client().prune(request.id,
+                                      {.keep_last = request.keep, .completed_before = before});
+    }
     return say(
         context,
         to_json(counts),

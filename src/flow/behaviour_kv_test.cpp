@@ -49,6 +49,23 @@ TEST_P(KvBehaviour, WhatATurnWroteIsSeenFromOutsideWhileTheWorkflowRuns) {
     EXPECT_EQ(client.kv_all("w").at("b").value.json, R"("2")");
 }
 
+TEST_P(KvBehaviour, AClientWaitsForAKeyAndNotForOneThatNeverComes) {
+    code("writer", [](Context& ctx, std::string, std::string) -> Task<std::string> {
+        std::string told = co_await ctx.receive(inbox);
+        ctx.kv().set("a", told);
+        co_return told;
+    });
+    const auto waited = [&](std::string_view id, std::string_view key) {
+        return test::code_of([&] { (void)client.wait_for_kv<std::string>(id, key, 0ms); });
+    };
+    run_script("writer", "w");
+    EXPECT_EQ(waited("w", "a"), Code::deadline);
+    EXPECT_EQ(waited("nobody", "a"), Code::not_found);
+    tell("w", inbox, std::string("here"));
+    EXPECT_EQ(client.wait_for_kv<std::string>("w", "a", 0ms), "here") << "also after its end";
+    EXPECT_EQ(waited("w", "b"), Code::condition_failed);
+}
+
 TEST_P(KvBehaviour, KeysAreErasedOneByOneOrAllAtOnce) {
     HOLDFAST_CHECK("runtime kv_clear_single_value");
     HOLDFAST_CHECK("runtime kv_clear_all_values");

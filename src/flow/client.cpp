@@ -5,6 +5,7 @@
 #include "cron.hpp"
 #include "exchange.hpp"
 #include "reset.hpp"
+#include "sql_provider_parts.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/clock.hpp>
@@ -81,15 +82,19 @@ struct Bounded {
     template <class T>
     void operator()(const T&) const {}
     void operator()(const ChannelMessage& message) const {
+        require_name(message.channel, "the name of a channel");
         require_storable("the message", message.data);
     }
     void operator()(const SignalMessage& message) const {
+        require_name(message.name, "the name of a signal");
         require_storable("the signal", message.data);
     }
     void operator()(const UpdateMessage& message) const {
+        require_name(message.name, "the name of an update");
         require_storable("the input", message.input);
     }
     void operator()(const QueryMessage& message) const {
+        require_name(message.name, "the name of a query");
         require_storable("the input", message.input);
     }
 };
@@ -171,6 +176,9 @@ bool Client::start_by_name(const StartOptions& options,
                            std::string id,
                            Payload input) {
     require_storable("the input", input);
+    if (!options.version.empty()) {
+        (void)Version::parse(options.version);  // No worker could ever run it.
+    }
     if (start_with_first_turn(options, workflow, id, input)) {
         return true;
     }
@@ -261,6 +269,30 @@ InstanceInfo Client::wait_for_status(std::string_view id, std::int64_t seen, mil
         }
         if (steady_clock::now() >= until) {
             too_late(id, timeout, "has no newer status");
+        }
+        watch.wait(interval.next(until));
+    }
+}
+
+Payload Client::wait_for_key(std::string_view id, std::string_view key, milliseconds timeout) {
+    const Steady until = until_after(timeout);
+    detail::Exchange::Watch watch(store_->exchange(), std::string(id));
+    LookInterval interval;
+    for (;;) {
+        const std::optional<InstanceInfo> found = provider().info(id);
+        if (!found) {
+            unknown_instance(id);
+        }
+        if (std::optional<Payload> value = provider().kv_value(id, key)) {
+            return std::move(*value);
+        }
+        if (is_final(found->status)) {
+            throw Error(Code::condition_failed,
+                        holdfast::Outcome::not_applied,
+                        fmt::format("'{}' has ended and has no key '{}'", id, key));
+        }
+        if (steady_clock::now() >= until) {
+            too_late(id, timeout, fmt::format("has not set the key '{}'", key));
         }
         watch.wait(interval.next(until));
     }
@@ -406,6 +438,14 @@ std::string Client::export_history(std::string_view id, ExecutionId execution) {
     exported.instance = id;
     exported.execution = execution == 0 ? found->execution : execution;
     exported.events = history(id, exported.execution);
+    if (exported.events.empty()) {
+        throw Error(Code::condition_failed,
+                    holdfast::Outcome::not_applied,
+                    fmt::format("execution {} of '{}' has not begun, or was removed; there is "
+                                "nothing to export",
+                                exported.execution,
+                                id));
+    }
     exported.kv = exported.execution == found->execution
                       ? provider().load_history(id, found->execution, found->last_event).kv
                       : keys_before(provider(), id, exported.execution, executions(id));
@@ -432,6 +472,10 @@ DeleteCounts Client::remove_ended(const DeleteFilter& filter) {
 
 DeleteCounts Client::prune(std::string_view id, const PruneOptions& options) {
     return provider().prune(id, options);
+}
+
+DeleteCounts Client::prune_ended(Moment before, int limit) {
+    return provider().prune_ended(before, limit);
 }
 
 }  // namespace holdfast::flow

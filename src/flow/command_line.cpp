@@ -256,8 +256,12 @@ int ask(const Registry& registry, Words words, bool update) {
 
 ExportedHistory read_history(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
-    const std::string lines{std::istreambuf_iterator<char>(file), {}};
-    if (!file) {
+    std::string lines;
+    const bool readable = !std::filesystem::is_directory(path);
+    if (readable) {
+        lines.assign(std::istreambuf_iterator<char>(file), {});
+    }
+    if (!file || !readable) {
         throw Error(Code::not_found,
                     holdfast::Outcome::not_applied,
                     fmt::format("cannot read '{}'; name a file of holdfast flow export", path));

@@ -324,8 +324,7 @@ TEST_P(ProviderDeletion, TheCurrentExecutionIsNeverPruned) {
     EXPECT_EQ(test::code_of([&] { provider.prune("nobody", {}); }), Code::not_found);
 }
 
-// There is no call for many: whoever prunes many goes through the list, page by page.
-TEST_P(ProviderDeletion, ManyArePrunedThroughTheListAlsoThoseThatRun) {
+TEST_P(ProviderDeletion, ManyArePrunedTogetherAlsoThoseThatRun) {
     HOLDFAST_CHECK("runtime prune_bulk");
     HOLDFAST_CHECK("runtime prune_bulk_includes_running_instances");
     for (const char* id : {"a", "b", "c"}) {
@@ -333,16 +332,12 @@ TEST_P(ProviderDeletion, ManyArePrunedThroughTheListAlsoThoseThatRun) {
         renew_execution(id);
     }
     finish("b");
-    std::int64_t pruned = 0;
-    ListInstances ask{.limit = 2};
-    do {
-        const InstancePage page = provider.list(ask);
-        for (const auto& one : page.instances) {
-            pruned += provider.prune(one.instance, {}).executions;
-        }
-        ask.page = page.next;
-    } while (!ask.page.empty());
-    EXPECT_EQ(pruned, 3);
+    const Moment long_ago = provider.now() - 1h;
+    EXPECT_EQ(provider.prune_ended(long_ago, 10).executions, 0) << "none is that old";
+    db.advance_clock(1s);
+    EXPECT_EQ(provider.prune_ended(provider.now(), 2).executions, 2) << "of two instances";
+    EXPECT_EQ(provider.prune_ended(provider.now(), 10).executions, 1) << "and the rest";
+    EXPECT_EQ(provider.prune_ended(provider.now(), 10).executions, 0);
     EXPECT_EQ(executions("a"), std::vector<ExecutionId>{2});
     EXPECT_EQ(info("a").status, Status::running);
     proceed("a", [](Turn& next) { next.completes(); });

@@ -84,8 +84,13 @@ std::optional<detail::Program> Registry::find_workflow(std::string_view name,
     if (found == workflows_.end()) {
         return std::nullopt;
     }
-    const auto program = found->second.programs.find(Version::parse(version));
-    return program == found->second.programs.end() ? std::nullopt : std::optional(program->second);
+    // What is no version is one that nobody has.
+    for (const auto& [known, program] : found->second.programs) {
+        if (known.text() == version) {
+            return program;
+        }
+    }
+    return std::nullopt;
 }
 
 std::optional<std::string> Registry::version_for_start(std::string_view name) const {

@@ -99,6 +99,7 @@ TEST(Registry, APinnedVersionIsWhatAStartTakes) {
     EXPECT_EQ(registry.find_workflow("test.hello", "2.0.0"), &detail::run_program<&hello_two>)
         << "a running execution needs its own";
     EXPECT_EQ(registry.find_workflow("test.hello", "1.5.0"), std::nullopt);
+    EXPECT_EQ(registry.find_workflow("test.hello", "latest"), std::nullopt) << "nobody has that";
     // The reference finds out at the start that a pinned version is missing; here it cannot be
     // pinned.
     EXPECT_EQ(test::code_of([&] { registry.pin("test.hello", "1.5.0"); }), Code::invalid_argument);

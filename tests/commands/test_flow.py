@@ -235,10 +235,13 @@ class OnEveryDatabase:
         )
         self.assertIn("execution 1 reset to event", self.flow("history", "kay").out)
         self.assertEqual(self.done("history", "kay", "--execution", "1")["events"], awaited)
+        self.assertEqual(self.done("prune", "--older-than", "1h")["executions"], 0)
         for verb in ("show", "history", "export"):
             with self.subTest(verb):
                 refused = self.flow(verb, "kay", "--execution", "7")
                 self.assert_fails(refused, REFUSED, "'kay'", "no execution 7")
+        self.assertEqual(self.done("prune", "--older-than", "0")["executions"], 1)
+        self.assertEqual([one["execution"] for one in self.done("show", "kay")["executions"]], [2])
 
     def test_a_schedule_is_shown_and_can_be_ended(self):
         self.start_order("lea", "--cron", "0 3 * * *")
@@ -298,6 +301,7 @@ class Refusals(FlowTest):
             (["start", "w", "--input", "[7"], ["JSON"]),
             (["start", "w", "--delay", "soon"], ["--delay", "soon"]),
             (["start", "w", "--on-duplicate", "panic"], ["use-existing"]),
+            (["start", "w", "--version", "latest"], ["latest", "1.2.3"]),
             (["start", "w", "--cron", "sometimes"], ["sometimes", "@daily"]),
             (["start", "w", "--cron", "0 0 30 2 *"], ["never"]),
             (["list", "--attribute", "city=Ulm"], ["NAME=JSON", "quotes"]),
@@ -308,13 +312,29 @@ class Refusals(FlowTest):
             (["signal", "x", "c", "yes"], ["JSON", "quotes"]),
             (["delete"], ["--older-than"]),
             (["delete", "x", "--older-than", "1h"], ["--older-than"]),
+            (["prune"], ["--older-than"]),
+            (["prune", "--older-than", "1h", "--keep", "3"], ["--keep"]),
+            (["prune", "--older-than", "soon"], ["--older-than", "soon"]),
             (["start", "w", "--id", b"a\xffb"], ["id", "UTF-8"]),
+            (["start", "w", "--id", ""], ["--id", "empty"]),
+            (["start", ""], ["name of a workflow"]),
+            (["delete", "", "--older-than", "1h"], ["empty"]),
+            (["prune", "", "--older-than", "1h"], ["empty"]),
+            (["signal", "x", "", "1", "--early"], ["channel"]),
+            (["signal", "x", "c" * 257, "1", "--early"], ["channel", "257"]),
+            (["show", "x", "--execution", "-1"], ["--execution"]),
+            (["export", "x", "--execution", "0"], ["--execution"]),
+            (["reset", "x", "--to", "-1"], ["--to"]),
             (["show"], []),
             (["shwo"], ["did you mean show?"]),
         ):
             with self.subTest(arguments):
                 self.assert_fails(self.flow(*arguments), USAGE, *words)
         self.assertEqual(self.done("stats")["instances"], 0)
+
+    def test_what_has_not_begun_is_not_exported(self):
+        self.start_order("new")
+        self.assert_fails(self.flow("export", "new"), REFUSED, "'new'", "not begun")
 
     def test_replay_names_the_way_to_do_it(self):
         self.assert_fails(self.flow("replay", "x.jsonl"), USAGE, "flow::command_line", "replay")
@@ -327,6 +347,7 @@ class Refusals(FlowTest):
 
     def test_a_file_that_cannot_be_imported(self):
         self.assert_fails(self.flow("import", "x", "no.jsonl"), REFUSED, "no.jsonl")
+        self.assert_fails(self.flow("import", "x", "."), REFUSED, "cannot read '.'")
         (self.folder / "bad.jsonl").write_text('{"id":1}\n')
         self.assert_fails(self.flow("import", "x", "bad.jsonl"), USAGE)
         self.assertEqual(self.done("stats")["instances"], 0)

@@ -152,6 +152,11 @@ public:
         return value ? std::optional<T>(Codec<T>::decode(value->json)) : std::nullopt;
     }
     [[nodiscard]] std::map<std::string, KvEntry> kv_all(std::string_view id);
+    // Until there is such a key. condition_failed if it has ended without, deadline if it is late.
+    template <class T>
+    [[nodiscard]] T wait_for_kv(std::string_view id, std::string_view key, milliseconds timeout) {
+        return Codec<T>::decode(wait_for_key(id, key, timeout).json);
+    }
     [[nodiscard]] InstancePage list(const ListInstances& ask = {});
     // Of the current execution unless one is named. Damaged rows are Error internal.
     [[nodiscard]] std::vector<Event> history(std::string_view id, ExecutionId execution = 0);
@@ -168,6 +173,9 @@ public:
     DeleteCounts remove(std::string_view id, bool force = false);
     DeleteCounts remove_ended(const DeleteFilter& filter);
     DeleteCounts prune(std::string_view id, const PruneOptions& options);
+    // Of all instances, also those that run: earlier executions that ended before then, of so many
+    // instances at most.
+    DeleteCounts prune_ended(Moment before, int limit = 1000);
 
     [[nodiscard]] Provider& provider() noexcept;
 
@@ -177,6 +185,9 @@ private:
                                              std::string_view workflow,
                                              const std::string& id,
                                              const Payload& input);
+    [[nodiscard]] Payload wait_for_key(std::string_view id,
+                                       std::string_view key,
+                                       milliseconds timeout);
     // Unless `fully`, only the status and the output need be true.
     [[nodiscard]] InstanceInfo wait_for_end(std::string_view id, milliseconds timeout, bool fully);
     template <class... P, class... A>
