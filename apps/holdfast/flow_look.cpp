@@ -25,6 +25,7 @@ constexpr std::size_t value_width = 72;
 constexpr std::size_t children_max = 20;
 constexpr std::size_t lines_all = 1'000'000;
 constexpr milliseconds tail_interval{100};
+constexpr milliseconds tail_patience{60'000};  // With a database that went away.
 
 // As a workflow writes it: 7.0 is the number 7, and a text has one spelling.
 std::string canonical(std::string_view json) {
@@ -335,11 +336,20 @@ int flow_history(const Context& context, const FlowRequest& request) {
 int flow_tail(const Context& context, const FlowRequest& request) {
     FlowAccess flows(context);
     Follower follower(context, flows, request.id);
-    while (follower.look()) {
-        // What another process commits shows only by looking again.
-        if (!system_clock().sleep_until(std::chrono::steady_clock::now() + tail_interval,
-                                        context.stop)) {
-            break;
+    bool more = follower.look();
+    Steady seen = system_clock().steady_now();
+    // What another process commits shows only by looking again.
+    while (more &&
+           system_clock().sleep_until(system_clock().steady_now() + tail_interval, context.stop)) {
+        try {
+            more = follower.look();
+            seen = system_clock().steady_now();
+        } catch (const Error& error) {
+            // A server that is being restarted comes back, and so does what happened meanwhile.
+            if (error.code() != Code::unavailable ||
+                system_clock().steady_now() - seen > tail_patience) {
+                throw;
+            }
         }
     }
     return exit_done;

@@ -368,6 +368,29 @@ class WithoutTables(binary.CommandTest):
             self.assertEqual(status["parts"][0]["version"], 0)
 
 
+class WhenTheServerCrashes(FlowTest):
+    def database(self):
+        self.server = self.enterContext(binary.PasswordServer())
+        return self.server.url("right")
+
+    def test_a_worker_and_whoever_watches_go_on_when_it_is_back(self):
+        self.start_order("nan")
+        self.start_worker()
+        watching = self.tail("nan", "--json")
+        kinds = []
+        while "message_awaited" not in kinds:
+            kinds.append(json.loads(watching.stdout.readline())["kind"])
+        self.server.stop()
+        self.assert_fails(self.flow("show", "nan"), UNAVAILABLE, "check that the server runs")
+        self.server.start()
+        self.done("signal", "nan", "approval", "true")
+        kinds += [json.loads(line)["kind"] for line in watching.stdout]
+        self.assertEqual((watching.wait(), watching.stderr.read()), (DONE, ""))
+        events = self.done("history", "nan")["events"]
+        self.assertEqual(kinds, [event["kind"] for event in events], "none missing, none twice")
+        self.assertEqual(kinds[-1], "workflow_completed")
+
+
 class ForPeople(FlowTest):
     def test_tables(self):
         self.start_order("kim")
