@@ -1,5 +1,7 @@
 // The way to the database breaks, or the database meets a conflict, at every moment there is. What
 // the provider answers must be what has happened.
+#include <thread>
+
 #include "provider_fixture.hpp"
 
 #include <holdfast/testing/fault_proxy.hpp>
@@ -91,6 +93,25 @@ TEST_P(ProviderFaults, AnActivityThatNobodyBeganHasFailedOnceThoughTheAnswerIsLo
     EXPECT_TRUE(proxy.wait_struck(Deadline::after(0s))) << "or nothing was tested";
     EXPECT_EQ(activities_of("a"), 0);
     EXPECT_EQ(provider.claim_instances({}).at(0).messages.size(), 1U);
+}
+
+// Its end did not arrive, and before that was found out, somebody else has begun it.
+TEST_P(ProviderFaults, AnActivityThatARivalBeganMeanwhileHasNotFailed) {
+    ASSERT_EQ(commit(turn(started("a")).schedules(2, "charge")), Committed::yes);
+    const ActivityEnd end{{"a", 1, 2}, Uuid{}, ActivityAnswer{2, FailureInfo{.type = "Late"}}};
+    proxy.arm({.from = Side::client, .containing = "COMMIT"}, Fault::stall);
+    std::vector<bool> ended;
+    std::jthread ending([&] { ended = provider.end_activities(std::span(&end, 1)); });
+    ASSERT_TRUE(proxy.wait_struck(Deadline::after(30s)));
+    direct.execute(
+        "SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()");
+    SqlProvider rival(direct, quick());
+    EXPECT_EQ(rival.claim_activities({.lease = 1h}).size(), 1U);
+    proxy.release();
+    ending.join();
+    EXPECT_EQ(ended, std::vector{false});
+    EXPECT_EQ(activities_of("a"), 1);
 }
 
 TEST_P(ProviderFaults, AResetWhoseAnswerIsLostHasHappenedOnce) {

@@ -325,14 +325,14 @@ public:
         return !letters.empty();
     }
 
-    // After a lost answer: the activities go together, so one that is still held shows that none
-    // has ended.
-    bool still_held(sql::Tx& tx, const std::vector<bool>& held) const {
+    // After a lost answer: the activities go together, so one that is still there, whoever has
+    // it by now, shows that none has ended.
+    bool still_there(sql::Tx& tx, const std::vector<bool>& held) const {
         for (const std::size_t i : order_) {
             const ActivityKey& key = ends_[i].key;
             const sql::Rows rows = tx.query(
                 statements::look_at_activity, key.instance, int64(key.execution), int64(key.event));
-            if (held[i] && !rows.empty() && rows[0].get<Uuid>(0) == ends_[i].token) {
+            if (held[i] && !rows.empty()) {
                 return true;
             }
         }
@@ -421,7 +421,7 @@ std::vector<bool> SqlProvider::end_together(std::span<const ActivityEnd> ends) {
             }
         }
         const bool again = db_.transact(
-            "FindEnds", writing(), [&](sql::Tx& tx) { return ending.still_held(tx, held); });
+            "FindEnds", writing(), [&](sql::Tx& tx) { return ending.still_there(tx, held); });
         if (!again) {
             return held;
         }
@@ -463,7 +463,7 @@ bool SqlProvider::end_activity_in_transaction(const ActivityKey& key,
         }
         const ActivityEnd end{.key = key, .token = token};
         const bool again = db_.transact("FindEnds", writing(), [&](sql::Tx& tx) {
-            return Ending(std::span(&end, 1)).still_held(tx, {true});
+            return Ending(std::span(&end, 1)).still_there(tx, {true});
         });
         if (!again) {
             return true;

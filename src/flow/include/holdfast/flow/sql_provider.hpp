@@ -60,7 +60,8 @@ public:
 
     [[nodiscard]] std::vector<ClaimedActivity> claim_activities(
         const ClaimActivities& ask) override;
-    // If the answer to a commit is lost, an activity that is gone counts as ended here.
+    // If the answer to a commit is lost, an activity that is gone counts as ended here; one that is
+    // still there does not, whoever has it by then.
     [[nodiscard]] std::vector<bool> end_activities(std::span<const ActivityEnd> ends) override;
     [[nodiscard]] bool end_activity_in_transaction(
         const ActivityKey& key,
