@@ -100,6 +100,7 @@ private:
 
     std::vector<ClaimedInstance> oldest_first() {
         std::vector<ClaimedInstance> sorted;
+        sorted.reserve(claimed_.size());
         for (auto& [rank, instance] : claimed_) {
             sorted.push_back(std::move(instance));
         }
