@@ -238,8 +238,8 @@ def check_statements(sources):
 # ---- Coroutines ----------------------------------------------------------------------------------
 #
 # g++ 12 destroys some temporaries of an awaited expression twice. These are the shapes it gets wrong
-# and nothing else: braces that may own memory, lambdas that capture by value, and ?: unless both
-# sides are plain names or plain numbers.
+# and nothing else: braces that may own memory, lambdas that capture by value, and ?: unless its
+# sides are plain names or plain numbers. A retry policy owns nothing, whatever stands in its braces.
 
 OPEN = {"(": ")", "[": "]", "{": "}"}
 NUMBER = re.compile(r"-?\d[\w.']*|true|false|nullptr")
@@ -292,7 +292,7 @@ def bad_choice(text):
         _, *after = split_outside(part, "?")
         if after:
             sides = [side.strip() for side in split_outside("?".join(after), ":")]
-            if not any(all(kind.fullmatch(side) for side in sides) for kind in (NAME, NUMBER)):
+            if not all(NAME.fullmatch(side) or NUMBER.fullmatch(side) for side in sides):
                 return True
     return False
 
@@ -311,7 +311,8 @@ def trouble_in(expression):
             at = matching(expression, body) if body >= 0 else end
         elif char == "{":
             end = matching(expression, at)
-            if not owns_nothing(expression[at + 1 : end]):
+            policy = re.search(r"\.retry\(\s*(?:[\w:]*RetryPolicy\s*)?$", expression[:at])
+            if not policy and not owns_nothing(expression[at + 1 : end]):
                 return "a braced temporary"
             at = end
         elif char == "(" and bad_choice(expression[at + 1 : matching(expression, at)]):

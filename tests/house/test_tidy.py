@@ -31,6 +31,9 @@ for (auto& part : co_await ctx.parts(list[i], f(x))) {}
 if (ready && co_await ctx.answer()) {}
 co_await ctx.sleep(fast ? 1s : 5s);
 co_await ctx.send(first ? ann : bob);
+co_await ctx.activity<&set_current>(station, stop ? 0 : order->amps).session(station);
+co_await ctx.activity<&charge>(order).retry({.attempts = tries, .first = first_delay(order)});
+co_await ctx.activity<&charge>(order).retry(flow::RetryPolicy{.retry_if = is_busy}).timeout(1min);
 co_await ctx.send(pick(first ? ann : bob), 3);
 co_await ctx.each([](int x) { return Order{name, x}; });
 co_await ctx.each([&order, this](int x) { return x ? order + "a" : order; });
@@ -42,6 +45,7 @@ co_return first ? ann + "x" : bob;
 BAD_AWAITS = {
     "co_await f(Order{card, 5});": "a braced temporary",
     "co_await f({.card = card});": "a braced temporary",
+    "co_await f(order).retry({.attempts = n}).with({.card = card});": "a braced temporary",
     "co_await f(std::optional<Order>(Order{}));": "a braced temporary",
     "co_await Awaiter{name};": "a braced temporary",
     "co_await f(\n    {x,\n     y});": "a braced temporary",
