@@ -23,14 +23,6 @@
 #include "runtime_fixture.hpp"
 #include <gmock/gmock.h>
 
-// A lambda without captures is a function: it may say again(), like a workflow that has a name.
-template <class T, class Lambda, class... A>
-    requires(!std::is_void_v<T>)
-struct std::
-    coroutine_traits<holdfast::flow::Task<T>, const Lambda&, holdfast::flow::Context&, A...> {
-    using promise_type = holdfast::flow::detail::WorkflowPromise<T, std::decay_t<A>...>;
-};
-
 namespace holdfast::flow::tests {
 
 using testing::ElementsAre;

@@ -65,13 +65,13 @@ void Context::set_attribute(std::string name, std::optional<Payload> value) {
     core_.note(AttributeSet{std::move(name), std::move(value)});
 }
 
-Task<void> Saga::unwind() {
-    const Shield shield = ctx_.shield();
+Task<void> Saga::run(Context& ctx, Undos undos) {
+    const Shield shield = ctx.shield();
     std::size_t failures = 0;
     std::string first;
-    while (!undo_.empty()) {
-        const std::function<Op<Payload>()> undo = std::move(undo_.back());
-        undo_.pop_back();
+    while (!undos.empty()) {
+        const std::function<Op<Payload>()> undo = std::move(undos.back());
+        undos.pop_back();
         try {
             co_await undo();
         } catch (const Failure& failure) {

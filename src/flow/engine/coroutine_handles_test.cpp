@@ -1,4 +1,5 @@
-// A handle that one coroutine of a workflow cancels while another one awaits it.
+// A handle that one coroutine of a workflow cancels while another one awaits it, and handles that
+// nobody keeps.
 #include "engine_script.hpp"
 
 namespace holdfast::flow::script {
@@ -148,6 +149,60 @@ TEST(CoroutineHandles, AnInstanceThatIsCancelledThenEndsAllTheSame) {
     s.turn(fired(3), cancel("stop"));
     EXPECT_EQ(s.ending(), Ending::cancelled);
     EXPECT_THAT(s.last().cancelled_activities, ElementsAre(2));
+}
+
+Workflow<int> leaves_it_alone(Context& ctx, bool detached) {
+    {
+        auto handle = ctx.start(ctx.activity<&add>(1, 1).retry({.attempts = 3, .first = 1s}));
+        if (detached) {
+            std::move(handle).detach();
+        }
+    }
+    int sum = co_await ctx.activity<&add>(2, 2);
+    co_return sum;
+}
+
+TEST(CoroutineHandles, AHandleThatIsDroppedCancelsItsOperation) {
+    Script s(program<&leaves_it_alone>(), "[false]");
+    s.turn();
+    EXPECT_THAT(s.events(),
+                ElementsAre("1 workflow_started",
+                            "2 activity_scheduled add",
+                            "3 activity_scheduled add",
+                            "4 operation_cancelled<-2 activity dropped"));
+    EXPECT_THAT(s.activities(), ElementsAre(3));
+    s.turn(done(3, "4"));
+    EXPECT_EQ(s.output(), "4");
+}
+
+TEST(CoroutineHandles, WhatIsDetachedGoesOnWithItsRetries) {
+    Script s(program<&leaves_it_alone>(), "[true]");
+    s.turn();
+    EXPECT_THAT(s.activities(), ElementsAre(2, 3));
+    s.turn(failed(2, "busy"));
+    EXPECT_THAT(s.events(), ElementsAre("4 activity_failed<-2", "5 timer_created"));
+    s.turn(fired(5));
+    EXPECT_THAT(s.activities(), ElementsAre(7));
+    s.turn(done(7, "2"));
+    EXPECT_EQ(s.ending(), Ending::none);
+    s.turn(done(3, "4"));
+    EXPECT_EQ(s.output(), "4");
+}
+
+// The workflow's end is the end of all that it asked for; and a request to stop passes by what
+// nobody awaits.
+TEST(CoroutineHandles, WhatIsDetachedEndsWithTheWorkflow) {
+    Script s(program<&leaves_it_alone>(), "[true]");
+    s.turn();
+    s.turn(done(3, "4"));
+    EXPECT_EQ(s.output(), "4");
+    EXPECT_THAT(s.last().cancelled_activities, ElementsAre(2));
+
+    Script stopped(program<&leaves_it_alone>(), "[true]");
+    stopped.turn();
+    stopped.turn(cancel("stop"));
+    EXPECT_EQ(stopped.ending(), Ending::cancelled);
+    EXPECT_THAT(stopped.last().cancelled_activities, testing::UnorderedElementsAre(2, 3));
 }
 
 }  // namespace

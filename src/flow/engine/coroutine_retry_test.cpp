@@ -1,4 +1,7 @@
 // Retries and timeouts: each attempt an activity of its own, each delay a durable timer.
+#include <array>
+#include <limits>
+
 #include "engine_script.hpp"
 
 namespace holdfast::flow::script {
@@ -124,20 +127,34 @@ TEST(Retry, ManyAttemptsAreJustMoreEvents) {
     EXPECT_EQ(s.output(), "2");
 }
 
+constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
+constexpr std::array impossible_policies{RetryPolicy{.attempts = 0},
+                                         RetryPolicy{.attempts = 10'001},
+                                         RetryPolicy{.first = -1ms},
+                                         RetryPolicy{.factor = -1.0},
+                                         RetryPolicy{.factor = no_number},
+                                         RetryPolicy{.jitter = 1.1},
+                                         RetryPolicy{.jitter = no_number}};
+
 Workflow<std::string> refused(Context& ctx, int how) {
+    const auto which = static_cast<std::size_t>(how);
     std::string said;
     try {
-        if (how == 0) {
-            co_await ctx.activity<&add>(1, 1).retry({.attempts = 0});
-        } else if (how == 1) {
-            co_await ctx.activity<&add>(1, 1).retry({.attempts = 10'001});
-        } else if (how == 2) {
-            co_await ctx.activity<&add>(1, 1).retry({.first = -1ms});
+        if (which < impossible_policies.size()) {
+            co_await ctx.activity<&add>(1, 1).retry(impossible_policies[which]);
         } else {
             co_await ctx.activity<&add>(1, 1).timeout(0ms);
         }
     } catch (const Failure& failure) {
         said = failure.type();
+    }
+    try {
+        if (which < impossible_policies.size()) {
+            Saga undo{ctx, impossible_policies[which]};
+            undo.push<&script::undo>(1);
+        }
+    } catch (const Failure& failure) {
+        said += failure.type();
     }
     co_return said;
 }
@@ -146,11 +163,14 @@ Workflow<std::string> refused(Context& ctx, int how) {
 TEST(Retry, APolicyThatCannotBeIsRefusedAtTheCall) {
     HOLDFAST_CHECK("runtime retry_policy_new_zero_panics");
     HOLDFAST_CHECK("runtime zero_duration_timeout");
-    for (const char* how : {"[0]", "[1]", "[2]", "[3]"}) {
-        Script s(program<&refused>(), how);
+    for (std::size_t how = 0; how < impossible_policies.size(); ++how) {
+        Script s(program<&refused>(), "[" + std::to_string(how) + "]");
         s.turn();
-        EXPECT_EQ(s.output(), R"("InvalidOperation")") << how;
+        EXPECT_EQ(s.output(), R"("InvalidOperationInvalidOperation")") << how;
     }
+    Script s(program<&refused>(), "[100]");
+    s.turn();
+    EXPECT_EQ(s.output(), R"("InvalidOperation")") << "a timeout of nothing";
 }
 
 bool only_busy(const FailureInfo& failure) {

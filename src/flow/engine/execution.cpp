@@ -127,6 +127,7 @@ Execution::Engine::~Engine() {
     evicting_ = true;
     root_.reset();
     to_wake_.clear();
+    detached_.clear();
 }
 
 void Execution::Engine::begin(WorkflowStarted started, std::map<std::string, Payload> kv) {

@@ -158,6 +158,12 @@ void check_retry(const RetryPolicy& policy) {
         policy.per_try.count() < 0 || policy.total.count() < 0) {
         invalid("the times of a retry policy are not negative");
     }
+    if (!std::isfinite(policy.factor)) {
+        invalid("the factor of a retry policy is a number");
+    }
+    if (!(policy.jitter >= 0.0 && policy.jitter <= 1.0)) {
+        invalid("the jitter of a retry policy is from 0 to 1");
+    }
 }
 
 void check_timeout(milliseconds limit) {
@@ -204,6 +210,25 @@ void undecodable(const std::exception& error) {
                                   .type = "DecodeError",
                                   .message = error.what(),
                                   .retryable = false});
+}
+
+void cannot_start_task(bool moved) {
+    invalid(moved ? "the task was moved from; await it where it is now"
+                  : "the task was awaited already; a task runs once");
+}
+
+const OperationPtr& present(const OperationPtr& operation) {
+    if (!operation) {
+        invalid("the operation was moved from or detached; use it where it is now");
+    }
+    return operation;
+}
+
+Operation& cold(const OperationPtr& operation) {
+    if (present(operation)->started()) {
+        invalid("the operation was started already; say how it runs before it is awaited");
+    }
+    return *operation;
 }
 
 void Operation::start(Frame& parent, Listener* listener) {
@@ -285,6 +310,11 @@ void Operation::give_up(const std::shared_ptr<Operation>& operation) noexcept {
         self.given_up_ = self.core_.settle_now();
         self.core_.wake_later(std::shared_ptr<Listener>(operation, &self));
     }
+}
+
+void Operation::let_go(std::shared_ptr<Operation> operation) {
+    Core& core = present(operation)->core_;
+    core.keep(std::move(operation));
 }
 
 Payload Operation::take() {

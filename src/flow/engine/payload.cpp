@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <system_error>
 
@@ -100,6 +101,14 @@ double Codec<double>::decode(std::string_view json) {
     return *value;
 }
 
+float Codec<float>::decode(std::string_view json) {
+    const double value = Codec<double>::decode(json);
+    if (std::abs(value) > static_cast<double>(std::numeric_limits<float>::max())) {
+        refuse("a float", json);
+    }
+    return static_cast<float>(value);
+}
+
 std::string Codec<std::string>::encode(const std::string& value) {
     std::string json;
     json.reserve(value.size() + 2);
@@ -119,6 +128,10 @@ std::string Codec<std::string>::decode(std::string_view json) {
 }
 
 namespace detail {
+
+bool is_null(std::string_view json) noexcept {
+    return json::trim(json) == "null";
+}
 
 std::string encode_integer(std::int64_t value) {
     return std::to_string(value);

@@ -103,6 +103,21 @@ TEST(Codec, NumbersThatJsonOrADoubleCannotHoldAreRefused) {
     EXPECT_THAT(refusal<double>("1e999"), HasSubstr("found the number 1e999"));
 }
 
+TEST(Codec, AFloatIsTheNumberThatItHolds) {
+    expect_round_trip(1.5F, "1.5");
+    expect_round_trip(0.1F, "0.10000000149011612");
+    EXPECT_THAT(refusal<float>("1e39"), HasSubstr("expected a float"));
+    EXPECT_THROW(Codec<float>::encode(std::numeric_limits<float>::infinity()), InvalidArgument);
+}
+
+TEST(Codec, AnOptionalIsItsValueOrNull) {
+    expect_round_trip(std::optional<int>(7), "7");
+    expect_round_trip(std::optional<int>(), "null");
+    expect_round_trip(std::optional<std::string>("null"), R"("null")");
+    EXPECT_EQ(Codec<std::optional<bool>>::decode(" null "), std::nullopt);
+    EXPECT_THAT(refusal<std::optional<int>>(R"("7")"), HasSubstr("found a string"));
+}
+
 TEST(Codec, StringsAreEscapedAndReadWithEveryEscape) {
     expect_round_trip<std::string>("a\"b\\c/d", R"("a\"b\\c/d")");
     expect_round_trip<std::string>("\b\f\n\r\t", R"("\b\f\n\r\t")");

@@ -93,11 +93,11 @@ namespace detail {
 using ActivityFunction = Payload (*)(ActivityContext&, sql::Tx*, const Payload& input);
 
 template <class... P>
-inline constexpr bool takes_transaction = (std::is_same_v<P, sql::Tx&> || ...);
+inline constexpr bool takes_transaction = (std::is_same_v<std::remove_cvref_t<P>, sql::Tx> || ...);
 
 template <class P>
 decltype(auto) lend(ActivityContext& ctx, sql::Tx* tx) {
-    if constexpr (std::is_same_v<P, sql::Tx&>) {
+    if constexpr (takes_transaction<P>) {
         return static_cast<sql::Tx&>(*tx);
     } else {
         return static_cast<ActivityContext&>(ctx);

@@ -67,6 +67,8 @@ struct Codec<T> {
         return text;
     }
     static T decode(std::string_view text) {
+        static_assert(detail::owns_itself<T>,
+                      "what is read back owns what it has: a string instead of a string_view");
         try {
             return nlohmann::json::parse(text).get<T>();
         } catch (const nlohmann::json::exception& error) {

@@ -110,7 +110,7 @@ public:
         using Traits = detail::ActivityTraits<decltype(F)>;
         static_assert((detail::safe_in_await<A&&> && ...),
                       "g++ before 13 destroys such a temporary twice inside co_await: give the "
-                      "argument a name in the line before");
+                      "argument a name in the line before, and pass it without std::move");
         return make<typename Traits::result>(
             ActivityScheduled{std::string(NameOf<F>::value),
                               arguments(typename Traits::arguments{}, std::forward<A>(args)...),
@@ -122,7 +122,7 @@ public:
         using Traits = detail::WorkflowTraits<decltype(W)>;
         static_assert((detail::safe_in_await<A&&> && ...),
                       "g++ before 13 destroys such a temporary twice inside co_await: give the "
-                      "argument a name in the line before");
+                      "argument a name in the line before, and pass it without std::move");
         return make<typename Traits::result>(
             ChildScheduled{std::string(NameOf<W>::value),
                            {},
@@ -157,7 +157,7 @@ public:
     template <class T>
     [[nodiscard]] Handle<T> start(Op<T> operation) {
         detail::OperationPtr started = std::move(operation).release();
-        started->start(*core_.current, nullptr);
+        detail::present(started)->start(*core_.current, nullptr);
         return Handle<T>(std::move(started));
     }
     // Starts a workflow that nobody waits for.
@@ -276,12 +276,7 @@ template <class T>
 class Ended : public Awaitable {
 public:
     explicit Ended(Task<T>& task) : task_(task) {}
-    [[nodiscard]] bool await_ready() const noexcept { return false; }
-    template <class Promise>
-    bool await_suspend(std::coroutine_handle<Promise> self) {
-        return task_.await_suspend(self);
-    }
-    void await_resume() const noexcept {}
+    [[nodiscard]] auto operator co_await() const noexcept { return TaskAwaiter<T, false>(task_); }
 
 private:
     Task<T>& task_;

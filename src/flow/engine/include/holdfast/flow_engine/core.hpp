@@ -31,6 +31,7 @@ class Logger;
 namespace holdfast::flow::detail {
 
 class Core;
+class Operation;
 
 // When something settled: by the event that did it, then by the order within that event. The
 // smaller one happened first, on the first run and on every replay.
@@ -139,6 +140,8 @@ public:
     // The code gave up what somebody else of it awaits: who does goes on when the coroutine that
     // runs has come to rest. At once would be too early: it may destroy the one that runs.
     void wake_later(std::shared_ptr<Listener> waiting) { to_wake_.push_back(std::move(waiting)); }
+    // Goes on until the workflow ends, though nobody has it in hand.
+    void keep(std::shared_ptr<Operation> detached) { detached_.push_back(std::move(detached)); }
 
     // --- for the context
     [[nodiscard]] Moment now() const noexcept;
@@ -220,6 +223,7 @@ protected:
     std::map<std::string, bool, std::less<>> recorded_patches_;
     std::optional<Payload> status_;
     std::deque<std::shared_ptr<Listener>> to_wake_;
+    std::vector<std::shared_ptr<Operation>> detached_;
     Logger* logger_ = nullptr;
 
 private:

@@ -161,23 +161,17 @@ private:
     std::exception_ptr cancelled_;
 };
 
-}  // namespace detail
-
-// Runs fn(ctx, item), an Op or a Task, for each item. The results stand in the order of the items;
-// a failure of one does not disturb the others.
-template <class Range,
-          class F,
-          class Item = typename Range::value_type,
-          class B = std::invoke_result_t<F&, Context&, const Item&>>
-Task<std::vector<typename detail::Window<B>::Value>> map(Context& ctx,
-                                                         Range items,
-                                                         std::size_t limit,
-                                                         F fn) {
-    using Value = typename detail::Window<B>::Value;
+template <class B, class Range, class F>
+Task<std::vector<typename Window<B>::Value>> map_each(Context& ctx,
+                                                      Range items,
+                                                      std::size_t limit,
+                                                      F fn) {
+    using Item = typename Range::value_type;
+    using Value = typename Window<B>::Value;
     const std::vector<Item> all_items(std::make_move_iterator(items.begin()),
                                       std::make_move_iterator(items.end()));
     std::vector<std::optional<Value>> settled(all_items.size());
-    detail::Window<B> window(ctx);
+    Window<B> window(ctx);
     std::size_t next = 0;
     std::size_t done = 0;
     while (done < all_items.size()) {
@@ -197,6 +191,27 @@ Task<std::vector<typename detail::Window<B>::Value>> map(Context& ctx,
         results.push_back(std::move(*value));
     }
     co_return results;
+}
+
+}  // namespace detail
+
+// Runs fn(ctx, item), an Op or a Task, for each item. The results stand in the order of the items;
+// a failure of one does not disturb the others. Items and function are kept while it runs.
+template <class Range,
+          class F,
+          class Item = typename std::remove_cvref_t<Range>::value_type,
+          class B = std::invoke_result_t<std::decay_t<F>&, Context&, const Item&>>
+Task<std::vector<typename detail::Window<B>::Value>> map(Context& ctx,
+                                                         Range&& items,
+                                                         std::size_t limit,
+                                                         F&& fn) {
+    static_assert(detail::safe_in_await<Range&&> && detail::safe_function_in_await<F&&>,
+                  "g++ before 13 destroys such a temporary twice inside co_await: give the items "
+                  "or the lambda a name in the line before, and pass it without std::move");
+    return detail::map_each<B>(ctx,
+                               std::remove_cvref_t<Range>(std::forward<Range>(items)),
+                               limit,
+                               std::decay_t<F>(std::forward<F>(fn)));
 }
 
 }  // namespace holdfast::flow

@@ -6,8 +6,11 @@
 //   HOLDFAST_NAME(shop::capture, "shop.capture");   // at global scope, after its declaration
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 #include <type_traits>
+
+#include <holdfast/flow_engine/payload.hpp>
 
 namespace holdfast::flow {
 
@@ -77,9 +80,23 @@ struct Types {
     static constexpr std::size_t size = sizeof...(P);
 };
 
+template <class T>
+inline constexpr bool is_task = false;
+template <class T>
+inline constexpr bool is_task<Task<T>> = true;
+
 // A parameter list without what is lent in front.
 template <class... P>
 struct WithoutLent {
+    static_assert(
+        (!is_lent_to_activities<std::remove_cvref_t<P>> && ...),
+        "what is lent to an activity (ActivityContext&, sql::Tx&) comes first, by reference");
+    static_assert(
+        ((!std::is_lvalue_reference_v<P> || std::is_const_v<std::remove_reference_t<P>>) && ...),
+        "an activity takes its arguments by value or by const&: nobody would see what it "
+        "changes in them");
+    static_assert((owns_itself<std::remove_cvref_t<P>> && ...),
+                  "an activity takes values: what pointers and views look at is not stored");
     using type = Types<std::decay_t<P>...>;
 };
 template <class First, class... P>
@@ -92,15 +109,15 @@ struct ActivityTraits {
 };
 template <class R, class... P>
 struct ActivityTraits<R (*)(P...)> {
-    using result = R;
+    using result = std::remove_cvref_t<R>;
+    static_assert(owns_itself<result>,
+                  "an activity returns a value: what pointers and views look at is not stored");
+    static_assert(!is_task<result>,
+                  "an activity is a plain function; a coroutine is awaited, or started as a child");
     using arguments = typename WithoutLent<P...>::type;
 };
 template <class R, class... P>
 struct ActivityTraits<R (*)(P...) noexcept> : ActivityTraits<R (*)(P...)> {};
-
-template <class T>
-inline constexpr bool is_view = std::is_pointer_v<T> || std::is_reference_v<T> ||
-                                std::is_same_v<std::remove_cv_t<T>, std::string_view>;
 
 template <class F>
 struct WorkflowTraits {
@@ -110,21 +127,33 @@ struct WorkflowTraits {
 };
 template <class R, class... P>
 struct WorkflowTraits<Task<R> (*)(Context&, P...)> {
-    static_assert((!is_view<P> && ...),
+    static_assert((owns_itself<P> && ...),
                   "a workflow takes its arguments by value: references, pointers and views would "
                   "dangle after the first await");
     static_assert(!std::is_void_v<R>, "a workflow that has no result returns Workflow<Unit>");
+    static_assert(owns_itself<R>,
+                  "a workflow returns a value: what pointers and views look at is not stored");
     using result = R;
     using arguments = Types<std::decay_t<P>...>;
 };
+template <class R, class... P>
+struct WorkflowTraits<Task<R> (*)(Context&, P...) noexcept>
+    : WorkflowTraits<Task<R> (*)(Context&, P...)> {};
 
 // g++ before 13 destroys the temporaries of an awaited expression twice if they are aggregates that
-// own something.
+// own something, or lambdas with captures that do.
 template <class A>
 inline constexpr bool safe_in_await =
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
     std::is_lvalue_reference_v<A> || !std::is_aggregate_v<std::remove_cvref_t<A>> ||
     std::is_trivially_destructible_v<std::remove_cvref_t<A>>;
+#else
+    true;
+#endif
+template <class F>
+inline constexpr bool safe_function_in_await =
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
+    std::is_lvalue_reference_v<F> || std::is_trivially_destructible_v<std::remove_cvref_t<F>>;
 #else
     true;
 #endif

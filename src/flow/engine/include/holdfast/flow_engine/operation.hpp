@@ -123,6 +123,8 @@ public:
     void drop() noexcept;
     // The same by its owner, while somebody may await it: who does gets a failure.
     static void give_up(const std::shared_ptr<Operation>& operation) noexcept;
+    // The same, but it goes on: from now on it belongs to the workflow.
+    static void let_go(std::shared_ptr<Operation> operation);
     // Requires: done. Throws the failure.
     [[nodiscard]] Payload take();
 
@@ -141,6 +143,11 @@ private:
     std::optional<SettledAt> given_up_;  // Dropped, and somebody was or will be told so.
 };
 using OperationPtr = std::shared_ptr<Operation>;
+
+// The operation itself. Throws a Failure if it is no longer there: it was moved from, or detached.
+const OperationPtr& present(const OperationPtr& operation);
+// The same, while it can still be changed. Throws a Failure if it was started.
+Operation& cold(const OperationPtr& operation);
 
 // Refuse what the operation is not, or what is too long, with a Failure of type "InvalidOperation".
 void check_retry(const RetryPolicy& policy);
@@ -246,9 +253,13 @@ class OperationBranch : public Awaitable {
 public:
     using value_type = T;
 
-    [[nodiscard]] auto operator co_await() const { return OperationAwaiter<T>(operation_); }
+    [[nodiscard]] auto operator co_await() const {
+        return OperationAwaiter<T>(present(operation_));
+    }
 
-    void branch_start(Frame& parent, Listener& listener) { operation_->start(parent, &listener); }
+    void branch_start(Frame& parent, Listener& listener) {
+        present(operation_)->start(parent, &listener);
+    }
     [[nodiscard]] bool branch_done() const noexcept { return operation_->done(); }
     [[nodiscard]] SettledAt branch_settled() const noexcept { return operation_->settled_at(); }
     [[nodiscard]] Boxed<T> branch_take() { return take_as<T>(*operation_); }
@@ -278,45 +289,45 @@ public:
     // Of activities and children: tried again when it fails.
     Op retry(RetryPolicy policy) && {
         detail::check_retry(policy);
-        this->operation_->modifiers.retry = policy;
+        cold().modifiers.retry = policy;
         return std::move(*this);
     }
     // Throws TimedOut if there is no answer by then, retries included.
     Op timeout(milliseconds limit) && {
         detail::check_timeout(limit);
-        this->operation_->modifiers.timeout = limit;
+        cold().modifiers.timeout = limit;
         return std::move(*this);
     }
     // Of activities: only workers that serve this tag take it.
     Op tag(std::string text) && {
-        detail::set_tag(this->operation_->action(), std::move(text));
+        detail::set_tag(cold().action(), std::move(text));
         return std::move(*this);
     }
     // Of activities: throws TimedOut if no worker has begun it by then; once begun it may take as
     // long as it needs.
     Op start_within(milliseconds limit) && {
-        detail::set_start_within(this->operation_->action(), limit);
+        detail::set_start_within(cold().action(), limit);
         return std::move(*this);
     }
     // Of activities: if workers are short, it is taken before others that were asked for up to so
     // much earlier. Nobody waits for ever behind it.
     Op ahead(milliseconds by) && {
-        detail::set_ahead(this->operation_->action(), by);
+        detail::set_ahead(cold().action(), by);
         return std::move(*this);
     }
     // Of activities: all of one session run on the same worker, while it lives.
     Op session(std::string text) && {
-        detail::set_session(this->operation_->action(), std::move(text));
+        detail::set_session(cold().action(), std::move(text));
         return std::move(*this);
     }
     // Of children: their instance id, else one is derived from the parent's.
     Op id(std::string text) && {
-        detail::set_child_id(this->operation_->action(), std::move(text));
+        detail::set_child_id(cold().action(), std::move(text));
         return std::move(*this);
     }
     // Of children: the version of their code, else the registry decides.
     Op version(std::string text) && {
-        detail::set_child_version(this->operation_->action(), std::move(text));
+        detail::set_child_version(cold().action(), std::move(text));
         return std::move(*this);
     }
     // Value or failure, as a value: the await does not throw (Cancelled excepted).
@@ -326,6 +337,9 @@ public:
 
     void branch_drop() noexcept { this->operation_.reset(); }
     [[nodiscard]] detail::OperationPtr release() && { return std::move(this->operation_); }
+
+private:
+    [[nodiscard]] detail::Operation& cold() const { return detail::cold(this->operation_); }
 };
 
 // A running operation that belongs to its handle; a branch that does not end it.
@@ -337,8 +351,8 @@ public:
     void branch_drop() noexcept {}
 };
 
-// An operation that was started. Dropping the handle cancels what has not been answered; whoever
-// awaits it then, or later, gets a Failure of kind cancelled.
+// An operation that was started. Dropping the handle cancels what has not been answered, unless it
+// is detached; whoever awaits it then, or later, gets a Failure of kind cancelled.
 template <class T>
 class [[nodiscard]] Handle : public detail::Awaitable {
 public:
@@ -355,10 +369,14 @@ public:
     }
     ~Handle() { cancel(); }
 
-    [[nodiscard]] auto operator co_await() const { return detail::OperationAwaiter<T>(operation_); }
+    [[nodiscard]] auto operator co_await() const {
+        return detail::OperationAwaiter<T>(detail::present(operation_));
+    }
     // To use it in all/any, as often as needed.
-    [[nodiscard]] Ref<T> ref() const { return Ref<T>(operation_); }
-    [[nodiscard]] bool done() const noexcept { return operation_->done(); }
+    [[nodiscard]] Ref<T> ref() const { return Ref<T>(detail::present(operation_)); }
+    [[nodiscard]] bool done() const { return detail::present(operation_)->done(); }
+    // Nobody waits for it any more, and it goes on all the same, as long as the workflow does.
+    void detach() && { detail::Operation::let_go(std::move(operation_)); }
     void cancel() noexcept {
         if (operation_) {
             detail::Operation::give_up(operation_);

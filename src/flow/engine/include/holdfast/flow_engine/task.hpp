@@ -59,9 +59,6 @@ struct Awaitable {};
 template <class T>
 concept FlowAwaitable = std::derived_from<std::remove_cvref_t<T>, Awaitable>;
 
-template <class>
-inline constexpr bool never = false;
-
 template <class T>
 struct BoxOf {
     using type = T;
@@ -116,6 +113,9 @@ struct PromiseOf : Frame {
     }
 };
 
+// Throws a Failure: a task is awaited once, by whoever has it.
+[[noreturn]] void cannot_start_task(bool moved);
+
 template <class T>
 struct ValuePromise : PromiseOf<T> {
     template <class U>
@@ -131,16 +131,15 @@ struct ValuePromise<void> : PromiseOf<void> {
 
 }  // namespace detail
 
+namespace detail {
+template <class T, bool takes_result>
+class TaskAwaiter;
+}
+
 template <class T>
 class [[nodiscard]] Task : public detail::Awaitable {
 public:
     using value_type = T;
-    // NOLINTNEXTLINE(readability-identifier-naming): the language wants this name.
-    struct promise_type : detail::ValuePromise<T> {
-        Task get_return_object() {
-            return Task(std::coroutine_handle<promise_type>::from_promise(*this));
-        }
-    };
 
     template <class Promise>
         requires std::derived_from<Promise, detail::ValuePromise<T>>
@@ -159,31 +158,14 @@ public:
     }
     ~Task() { destroy(); }
 
-    // --- awaiting it
-    [[nodiscard]] bool await_ready() const noexcept { return false; }
-    // Runs the child here and now; a child that has ended does not suspend its parent. So a long
-    // chain of tasks that end at once does not grow the stack.
-    template <class Promise>
-    bool await_suspend(std::coroutine_handle<Promise> parent) {
-        waiter_.handle = parent;
-        waiter_.frame = &parent.promise();
-        branch_start(parent.promise(), waiter_);
-        waiter_.armed = true;
-        return !branch_done();
-    }
-    T await_resume() {
-        if (waiter_.frame != nullptr) {
-            waiter_.frame->core->current = waiter_.frame;
-        }
-        if constexpr (std::is_void_v<T>) {
-            (void)branch_take();
-        } else {
-            return branch_take();
-        }
-    }
+    // Requires: it stays where it is meanwhile.
+    [[nodiscard]] auto operator co_await() noexcept { return detail::TaskAwaiter<T, true>(*this); }
 
     // --- as a branch of all/any
     void branch_start(detail::Frame& parent, detail::Listener& listener) {
+        if (promise_ == nullptr || promise_->core != nullptr) {
+            detail::cannot_start_task(promise_ == nullptr);
+        }
         promise_->core = parent.core;
         promise_->parent = &parent;
         promise_->listener = &listener;
@@ -220,15 +202,6 @@ public:
     }
 
 private:
-    struct Waiter final : detail::Listener {
-        std::coroutine_handle<> handle;
-        detail::Frame* frame = nullptr;
-        bool armed = false;
-        std::coroutine_handle<> settled() noexcept override {
-            return armed ? handle : std::coroutine_handle<>{};
-        }
-    };
-
     void destroy() noexcept {
         if (handle_) {
             std::exchange(handle_, {}).destroy();
@@ -238,10 +211,72 @@ private:
 
     std::coroutine_handle<> handle_;
     detail::ValuePromise<T>* promise_;
-    Waiter waiter_;
 };
 
 namespace detail {
+
+// A coroutine that waits for another one. Without `takes_result` it only learns of the end.
+template <class T, bool takes_result>
+class TaskAwaiter final : public Listener {
+public:
+    explicit TaskAwaiter(Task<T>& task) noexcept : task_(task) {}
+
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+    // Runs the child here and now; a child that has ended does not suspend its parent. So a long
+    // chain of tasks that end at once does not grow the stack.
+    template <class Promise>
+    bool await_suspend(std::coroutine_handle<Promise> parent) {
+        handle_ = parent;
+        frame_ = &parent.promise();
+        task_.branch_start(*frame_, *this);
+        armed_ = true;
+        return !task_.branch_done();
+    }
+    std::conditional_t<takes_result, T, void> await_resume() {
+        frame_->core->current = frame_;
+        if constexpr (takes_result && !std::is_void_v<T>) {
+            return task_.branch_take();
+        } else if constexpr (takes_result) {
+            (void)task_.branch_take();
+        }
+    }
+
+    std::coroutine_handle<> settled() noexcept override {
+        return armed_ ? handle_ : std::coroutine_handle<>{};
+    }
+
+private:
+    Task<T>& task_;
+    std::coroutine_handle<> handle_;
+    Frame* frame_ = nullptr;
+    bool armed_ = false;
+};
+
+// Whether a parameter is still there after the first await: it lives in the coroutine, or outlives
+// it as the context does. An object with nothing in it is that of a lambda without captures.
+template <class P>
+[[nodiscard]] constexpr bool stays_with_the_coroutine() {
+    using Object = std::remove_reference_t<P>;
+    if constexpr (std::is_same_v<P, Context&> || std::is_same_v<P, Core&>) {
+        return true;
+    } else if constexpr (std::is_reference_v<P>) {
+        return std::is_class_v<Object> && std::is_empty_v<Object>;
+    } else {
+        return !is_view<P>;
+    }
+}
+
+// The promise of a coroutine with these parameters; an object's or a lambda's own comes first.
+template <class T, class Base, class... P>
+struct PromiseWith : Base {
+    // Only here is a lambda complete, and it shows whether it has captures.
+    Task<T> get_return_object() {
+        static_assert((stays_with_the_coroutine<P>() && ...),
+                      "a coroutine takes its parameters by value (only Context& is lent) and has "
+                      "no captures and no object: they may be gone after the first await");
+        return Task<T>(std::coroutine_handle<PromiseWith>::from_promise(*this));
+    }
+};
 
 // The promise of a coroutine that takes a context: it knows its own parameters, so that `again` is
 // checked against them.
@@ -258,9 +293,6 @@ struct WorkflowPromise : ValuePromise<T> {
                           "again() takes the arguments of this workflow, in their order");
             continue_with(next);
         }
-    }
-    Task<T> get_return_object() {
-        return Task<T>(std::coroutine_handle<WorkflowPromise>::from_promise(*this));
     }
 
 private:
@@ -284,8 +316,25 @@ private:
 
 }  // namespace holdfast::flow
 
-template <class T, class... A>
+template <class T, class... P>
+struct std::coroutine_traits<holdfast::flow::Task<T>, P...> {
+    using promise_type =
+        holdfast::flow::detail::PromiseWith<T, holdfast::flow::detail::ValuePromise<T>, P...>;
+};
+template <class T, class... P>
     requires(!std::is_void_v<T>)
-struct std::coroutine_traits<holdfast::flow::Task<T>, holdfast::flow::Context&, A...> {
-    using promise_type = holdfast::flow::detail::WorkflowPromise<T, std::decay_t<A>...>;
+struct std::coroutine_traits<holdfast::flow::Task<T>, holdfast::flow::Context&, P...> {
+    using promise_type = holdfast::flow::detail::
+        PromiseWith<T, holdfast::flow::detail::WorkflowPromise<T, std::decay_t<P>...>, P...>;
+};
+// A lambda without captures is a function: it may say again(), like one that has a name.
+template <class T, class Lambda, class... P>
+    requires(!std::is_void_v<T>)
+struct std::
+    coroutine_traits<holdfast::flow::Task<T>, const Lambda&, holdfast::flow::Context&, P...> {
+    using promise_type = holdfast::flow::detail::PromiseWith<
+        T,
+        holdfast::flow::detail::WorkflowPromise<T, std::decay_t<P>...>,
+        const Lambda&,
+        P...>;
 };
