@@ -116,6 +116,7 @@ private:
     bool verifying_ = false;
     bool ended_ = false;
     bool forced_ = false;
+    bool told_of_change_ = false;
     EventId cancel_event_ = 0;
     std::optional<FailureInfo> abort_;
     int actions_ = 0;

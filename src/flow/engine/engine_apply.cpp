@@ -2,9 +2,11 @@
 #include <algorithm>
 
 #include "engine.hpp"
+#include "json_text.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/assert.hpp>
+#include <holdfast/base/log.hpp>
 
 namespace holdfast::flow {
 namespace {
@@ -15,26 +17,36 @@ constexpr std::size_t kind_of() {
 }
 
 // Whether the code asks for what the history says. Timers, status and how long an activity may wait
-// may differ in their values.
+// may differ in their values, and values may have gained or lost fields: their structs have grown
+// since, and that must not end what is running.
 struct SameRequest {
+    bool& changed;
+
+    [[nodiscard]] bool agree(const Payload& a, const Payload& b) const {
+        changed = changed || a != b;
+        return json::agree(a.json, b.json);
+    }
     template <class A, class B>
     bool operator()(const A&, const B&) const {
         return false;
     }
     bool operator()(const ActivityScheduled& a, const ActivityScheduled& b) const {
-        return a.name == b.name && a.input == b.input && a.session == b.session && a.tag == b.tag;
+        return a.name == b.name && a.session == b.session && a.tag == b.tag &&
+               agree(a.input, b.input);
     }
     bool operator()(const TimerCreated&, const TimerCreated&) const { return true; }
     bool operator()(const ChildScheduled& a, const ChildScheduled& b) const {
-        return a.name == b.name && a.input == b.input;
+        return a.name == b.name && agree(a.input, b.input);
     }
     bool operator()(const WorkflowDetached& a, const WorkflowDetached& b) const {
-        return a.name == b.name && a.instance == b.instance && a.input == b.input;
+        return a.name == b.name && a.instance == b.instance && agree(a.input, b.input);
     }
     bool operator()(const MessageAwaited& a, const MessageAwaited& b) const { return a == b; }
     bool operator()(const SignalAwaited& a, const SignalAwaited& b) const { return a == b; }
     bool operator()(const StatusUpdated&, const StatusUpdated&) const { return true; }
-    bool operator()(const KvSet& a, const KvSet& b) const { return a == b; }
+    bool operator()(const KvSet& a, const KvSet& b) const {
+        return a.key == b.key && agree(a.value, b.value);
+    }
     bool operator()(const KvErased& a, const KvErased& b) const { return a == b; }
     bool operator()(const KvCleared&, const KvCleared&) const { return true; }
     bool operator()(const PatchRecorded& a, const PatchRecorded& b) const { return a == b; }
@@ -194,12 +206,18 @@ void Execution::Engine::match(const Event& event) {
     }
     const SlotPtr slot = std::move(asked_.front());
     asked_.pop_front();
-    if (!std::visit(SameRequest{}, slot->action, event.body)) {
+    bool changed = false;
+    if (!std::visit(SameRequest{changed}, slot->action, event.body)) {
         differs(fmt::format("event {} is {}, but the code asked for {}",
                             event.id,
                             describe_action(event.body),
                             describe_action(slot->action)));
         return;
+    }
+    if (changed && !told_of_change_ && logger_ != nullptr) {
+        told_of_change_ = true;  // Once: the next event is probably of the same struct.
+        logger_->warn("a value has other fields than the history has",
+                      {{"instance", instance_}, {"event", event.id}});
     }
     if (const ChildScheduled* child = std::get_if<ChildScheduled>(&event.body)) {
         slot->instance = child->instance;

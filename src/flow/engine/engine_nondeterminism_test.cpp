@@ -63,6 +63,42 @@ TEST(EngineNondeterminism, ARequestThatIsNotTheHistorysIsFound) {
     expect_differs(program<&greets>(), {started(), event(2, chained)}, "workflow_detached");
 }
 
+Workflow<Payload> carries_structs(Context& ctx) {
+    ctx.kv().set("order", Payload{R"({"city":"Ulm","id":7})"});
+    Payload packing(R"([{"city":"Ulm","id":7},3])");
+    co_await ctx.activity("pack", packing);
+    Payload shipping(R"([{"city":"Ulm","id":7}])");
+    co_await ctx.child("ship", shipping);
+    co_return Payload{R"({"id":7,"price":1})"};
+}
+std::vector<Event> before_the_struct_grew(std::string order, std::string output) {
+    return {
+        started(),
+        event(2, KvSet{"order", Payload{order}}),
+        event(3,
+              ActivityScheduled{"pack", Payload{"[" + order + ",3]"}, std::nullopt, std::nullopt}),
+        event(4, ActivityCompleted{Payload{"1"}}, 3),
+        event(5, ChildScheduled{"ship", "ship-1", Payload{"[" + order + "]"}, ""}),
+        event(6, ChildCompleted{Payload{"1"}}, 5),
+        event(7, WorkflowCompleted{Payload{std::move(output)}})};
+}
+
+// A release that adds a field to a struct must not end the instances that run.
+TEST(EngineNondeterminism, AStructMayGainAndLoseFieldsWhileInstancesRun) {
+    const auto code = program<&carries_structs>();
+    for (const char* order : {R"({"id":7})", R"({"city":"Ulm","id":7,"old":true})"}) {
+        std::vector<Event> history = before_the_struct_grew(order, R"({"id":7})");
+        EXPECT_EQ(check_replay("order-7", code, history, {}), std::nullopt);
+        history.pop_back();
+        EXPECT_EQ(over(code, history).ending, Ending::completed);
+    }
+    std::vector<Event> other = before_the_struct_grew(R"({"id":8})", R"({"id":7})");
+    EXPECT_THAT(check_replay("order-7", code, other, {})->message, HasSubstr(R"({"id":8})"));
+    other = before_the_struct_grew(R"({"id":7})", R"({"id":8})");
+    EXPECT_EQ(check_replay("order-7", code, other, {})->message,
+              "the code ended with another workflow_completed than the history has");
+}
+
 // The code has left its history at event 2: what the rest of it asked for is known from there
 // alone.
 TEST(EngineNondeterminism, WhatTheRestOfTheHistoryAskedForIsCalledBack) {

@@ -1,10 +1,13 @@
 #include "json_text.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <charconv>
 #include <cstring>
+#include <map>
 #include <utility>
+#include <vector>
 
 #include <holdfast/base/error.hpp>
 
@@ -503,6 +506,60 @@ bool Scanner::word(std::string_view word) noexcept {
     }
     at_ += word.size();
     return true;
+}
+
+namespace {
+
+std::vector<std::string_view> elements_of(std::string_view array) {
+    std::vector<std::string_view> found;
+    (void)Scanner(array).array([&](std::string_view element) -> const char* {
+        found.push_back(element);
+        return nullptr;
+    });
+    return found;
+}
+
+using Members = std::map<std::string_view, std::string_view>;
+
+Members members_of(std::string_view object) {
+    Members found;
+    (void)Scanner(object).object([&](std::string_view key, std::string_view value) -> const char* {
+        found.emplace(key, value);
+        return nullptr;
+    });
+    return found;
+}
+
+}  // namespace
+
+bool agree(std::string_view one, std::string_view other) {
+    one = trim(one);
+    other = trim(other);
+    if (one == other) {
+        return true;
+    }
+    if (one.empty() || other.empty() || one.front() != other.front()) {
+        return false;
+    }
+    if (one.front() == '[') {
+        return std::ranges::equal(elements_of(one), elements_of(other), agree);
+    }
+    if (one.front() != '{') {
+        return false;
+    }
+    const Members mine = members_of(one);
+    const Members theirs = members_of(other);
+    std::size_t shared = 0;
+    for (const auto& [key, value] : mine) {
+        const auto found = theirs.find(key);
+        if (found != theirs.end()) {
+            ++shared;
+            if (!agree(value, found->second)) {
+                return false;
+            }
+        }
+    }
+    return shared == std::min(mine.size(), theirs.size());
 }
 
 }  // namespace holdfast::flow::json

@@ -37,6 +37,10 @@ void append_integer(std::string& out, std::uint64_t value);
 // What a value is, for messages: "a string". Looks at its first character only.
 [[nodiscard]] std::string_view describe(std::string_view value) noexcept;
 
+// Whether two values are equal but for fields that only one of them has: a struct has gained or
+// lost some since the other was written. Requires: JSON, as a scanner has accepted it.
+[[nodiscard]] bool agree(std::string_view one, std::string_view other);
+
 // Appends what a string stands for.
 // Requires: `literal` is a JSON string with its quotes, as a scanner has accepted it.
 void append_unescaped(std::string& out, std::string_view literal);

@@ -151,6 +151,27 @@ TEST(JsonText, ArraysAreJoinedAndSplitByteForByte) {
     EXPECT_EQ(split_array(" [7] ").front(), "7");
 }
 
+TEST(JsonText, ValuesAgreeIfOneOnlyHasMoreFields) {
+    for (const auto& [one, other] : {std::pair(R"([7,"x"])", R"( [ 7 , "x" ] )"),
+                                     std::pair(R"({"id":7})", R"({"city":"","id":7})"),
+                                     std::pair(R"([{"a":{"b":1}}])", R"([{"a":{"b":1,"c":[]}}])"),
+                                     std::pair(R"({"a":{"x":1},"b":2})", R"({"a":{"y":2,"x":1}})"),
+                                     std::pair("{}", R"({"new":null})")}) {
+        EXPECT_TRUE(json::agree(one, other)) << one << " " << other;
+        EXPECT_TRUE(json::agree(other, one)) << one << " " << other;
+    }
+    for (const auto& [one, other] : {std::pair("7", "8"),
+                                     std::pair(R"("7")", "7"),
+                                     std::pair("[7]", "[7,8]"),
+                                     std::pair("[]", "{}"),
+                                     std::pair(R"({"id":7})", R"({"id":8,"city":""})"),
+                                     std::pair(R"({"old":7})", R"({"new":7})"),
+                                     std::pair(R"([{"a":{"b":1}}])", R"([{"a":{"b":2,"c":3}}])")}) {
+        EXPECT_FALSE(json::agree(one, other)) << one << " " << other;
+        EXPECT_FALSE(json::agree(other, one)) << one << " " << other;
+    }
+}
+
 TEST(JsonText, WhatIsNoArrayIsNotSplit) {
     for (const std::string_view text : {"", "1", "{}", "[1", "[1,]", "[1]]", "[1] 2", "null"}) {
         EXPECT_THROW(static_cast<void>(split_array(text)), Undecodable) << text;
