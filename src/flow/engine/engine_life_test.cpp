@@ -328,6 +328,12 @@ Workflow<Unit> naps_for_ever(Context& ctx) {
     }
 }
 
+Workflow<Unit> reads_inbox_for_ever(Context& ctx) {
+    for (;;) {
+        co_await ctx.receive(inbox);
+    }
+}
+
 TEST(EngineLife, AHistoryThatIsTooLongEndsTheInstance) {
     HOLDFAST_CHECK("runtime history_cap_exceeded_inmem");
     Script s(program<&naps_for_ever>(), "[]", {.limits = {.events_max = 5}, .checked = false});
@@ -336,6 +342,24 @@ TEST(EngineLife, AHistoryThatIsTooLongEndsTheInstance) {
     s.turn(fired(4));
     EXPECT_EQ(s.failure().type, "HistoryTooLong");
     EXPECT_EQ(s.failure().kind, FailureKind::infrastructure);
+    EXPECT_EQ(s.failure().message,
+              "the history has more than 5 events; continue as new before that");
+}
+
+// Few events can be large ones.
+TEST(EngineLife, AHistoryThatIsTooLargeEndsTheInstance) {
+    Script s(program<&reads_inbox_for_ever>(),
+             "[]",
+             {.limits = {.bytes_max = 100'000}, .checked = false});
+    s.turn();
+    const std::string large = '"' + std::string(45'000, 'x') + '"';
+    s.turn(mail("inbox", large));
+    s.turn(mail("inbox", large));
+    EXPECT_EQ(s.ending(), Ending::none);
+    s.turn(mail("inbox", large));
+    EXPECT_EQ(s.failure().type, "HistoryTooLong");
+    EXPECT_EQ(s.failure().message,
+              "the history has more than 100000 bytes; continue as new before that");
 }
 
 // --- queries and updates

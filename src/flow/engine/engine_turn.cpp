@@ -188,15 +188,17 @@ Turn Execution::Engine::turn(Moment now, std::span<const Message> messages) {
 void Execution::Engine::append(EventBody body, EventId source) {
     const EventId id = last_event_ + 1;
     last_event_ = id;
-    if (id > limits_.events_max && !abort_ && !is_terminal(body)) {
-        abort_ = FailureInfo{.kind = FailureKind::infrastructure,
-                             .type = "HistoryTooLong",
-                             .message = fmt::format("the history has more than {} events; continue "
-                                                    "as new before that",
-                                                    limits_.events_max),
-                             .retryable = false};
-    }
     history_bytes_ += stored_bytes(body);
+    const bool too_many = id > limits_.events_max;
+    if ((too_many || history_bytes_ > limits_.bytes_max) && !abort_ && !is_terminal(body)) {
+        abort_ = FailureInfo{
+            .kind = FailureKind::infrastructure,
+            .type = "HistoryTooLong",
+            .message = fmt::format("the history has more than {}; continue as new before that",
+                                   too_many ? fmt::format("{} events", limits_.events_max)
+                                            : fmt::format("{} bytes", limits_.bytes_max)),
+            .retryable = false};
+    }
     turn_->events.push_back(
         Event{.id = id, .source = source, .time_ms = now_ms_, .body = std::move(body)});
 }

@@ -65,6 +65,7 @@ struct ExecutionLimits {
     EventId events_max = 50'000;
     EventId events_soft = 10'000;  // From here on suggest_continue_as_new() is true.
     std::int64_t bytes_soft = 16 << 20;
+    std::int64_t bytes_max = 64 << 20;
 };
 
 class Execution {
