@@ -85,11 +85,15 @@ void FaultyProvider::deliver_twice(int nth) {
     add(Call::send, nth, Fault::What::twice);
 }
 
-void FaultyProvider::expire_leases(Call call, int nth) {
+void FaultyProvider::delay(Call call, milliseconds by, int nth) {
     if (!move_clock_) {
-        throw InvalidArgument("leases expire by the clock: give the provider a move_clock");
+        throw InvalidArgument("delays are by the database's clock: give the provider a move_clock");
     }
-    before(call, nth, [this] { move_clock_(beyond_every_lease); });
+    before(call, nth, [this, by] { move_clock_(by); });
+}
+
+void FaultyProvider::expire_leases(Call call, int nth) {
+    delay(call, beyond_every_lease, nth);
 }
 
 void FaultyProvider::before(Call call, int nth, std::function<void()> action) {

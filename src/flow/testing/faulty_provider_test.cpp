@@ -44,6 +44,14 @@ TEST_F(Faults, ALeaseThatRunsOutBeforeTheCommitIsMadeUpFor) {
     expect_no_harm();
 }
 
+TEST_F(Faults, ACallThatTakesLongIsLateByTheDatabasesClock) {
+    const Moment before = world.now();
+    world.faults().delay(Call::claim_activities, 90s);
+    world.faults().delay(Call::commit_turns, 2s, 2);
+    expect_no_harm();
+    EXPECT_EQ(world.now(), before + 24h + 92s);
+}
+
 TEST_F(Faults, TheSecondCommitAlsoMayFail) {
     world.faults().fail(Call::commit_turns, 2);
     world.faults().lose_reply(Call::commit_turns, 3);
@@ -87,11 +95,13 @@ TEST_F(Faults, SomethingMayHappenJustBeforeACall) {
               Code::invalid_argument);
 }
 
-TEST(FaultyProvider, WithoutAClockLeasesCannotExpire) {
+TEST(FaultyProvider, WithoutAClockNothingIsLateAndNoLeaseRunsOut) {
     World world;
     Provider& inner = world.faults();
     flow::test::FaultyProvider bare{inner};
     EXPECT_EQ(holdfast::test::code_of([&] { bare.expire_leases(Call::commit_turns); }),
+              Code::invalid_argument);
+    EXPECT_EQ(holdfast::test::code_of([&] { bare.delay(Call::commit_turns, 1s); }),
               Code::invalid_argument);
 }
 

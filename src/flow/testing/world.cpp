@@ -145,6 +145,9 @@ void World::run() {
 }
 
 void World::advance(milliseconds by) {
+    if (by.count() < 0) {
+        throw InvalidArgument("a world's clock does not go back");
+    }
     const Moment target = now() + by;
     run();
     for (;;) {
@@ -275,6 +278,16 @@ Status World::status(std::string_view id) {
     return info->status;
 }
 
+std::string World::unknown_code(std::string_view id) {
+    for (const std::string& member : client_->tree(id)) {
+        const std::optional<InstanceInfo> info = place_->provider.info(member);
+        if (info && !is_final(info->status) && !registry_.has_workflow(info->name)) {
+            return info->name;
+        }
+    }
+    return {};
+}
+
 void World::ended(std::string_view id) {
     run();
     while (std::ranges::any_of(claimed_, &Claimed::late)) {
@@ -283,6 +296,14 @@ void World::ended(std::string_view id) {
     }
     if (is_final(status(id))) {
         return;
+    }
+    const std::string missing = unknown_code(id);
+    if (!missing.empty()) {
+        throw Unexpected(
+            fmt::format("'{}' has not ended, and the world does not know the workflow "
+                        "'{}'; tell it with workflow",
+                        id,
+                        missing));
     }
     const std::vector<Event> events = client_->history(id);
     throw Unexpected(

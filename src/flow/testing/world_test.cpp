@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <holdfast/sql/schema.hpp>
+#include <holdfast/testing/check.hpp>
 #include <holdfast/testing/temp_dir.hpp>
 
 namespace holdfast::flow::stories {
@@ -188,6 +189,30 @@ TEST(World, ChildrenRunOnceTheyAreKnown) {
     EXPECT_EQ(*world.result<&parent>("p"), 4);
 }
 
+TEST(World, AChildWhoseCodeIsMissingIsNamed) {
+    World world;
+    world.start<&parent>("p", "x");
+    std::string said;
+    try {
+        (void)world.result<&parent>("p");
+    } catch (const Unexpected& error) {
+        said = error.what();
+    }
+    EXPECT_EQ(said,
+              "'p' has not ended, and the world does not know the workflow 'test.tender'; tell it "
+              "with workflow");
+    world.activity<&quote>().workflow<&tender>();
+    world.advance(1h);  // Whoever had no code for it tries again after a while.
+    EXPECT_EQ(*world.result<&parent>("p"), 4);
+}
+
+TEST(World, TimeDoesNotGoBack) {
+    World world;
+    EXPECT_EQ(holdfast::test::code_of([&] { world.advance(-1ms); }), Code::invalid_argument);
+    world.advance(0ms);
+    EXPECT_EQ(world.now(), flow::test::first_moment);
+}
+
 // Both or neither: the row and the answer.
 TEST(World, ATransactionalActivityWritesOnlyIfItSucceeds) {
     World world;
@@ -231,7 +256,7 @@ std::string told() {
     world.activity<&nudge>();
     world.start<&review>("loan-7", loan);
     world.advance(50h);
-    world.signal("loan-7", decisions, std::string("granted"));
+    world.signal("loan-7", decisions, "granted");
     world.run();
     return world.history("loan-7");
 }

@@ -70,7 +70,7 @@ enum class Call : std::uint8_t {
 class FaultyProvider final : public Provider {
 public:
     // Requires: `inner` outlives this object.
-    // `move_clock` moves the database's clock; only expire_leases needs it.
+    // `move_clock` moves the database's clock; only delay and expire_leases need it.
     explicit FaultyProvider(Provider& inner, std::function<void(milliseconds)> move_clock = {});
 
     // --- faults; `nth` counts from 1 and from now
@@ -78,9 +78,12 @@ public:
     void fail(Call call, int nth = 1);
     // The call has its effect and its answer is lost: Error unavailable, unknown.
     void lose_reply(Call call, int nth = 1);
+    // The call arrives so much later by the database's clock. Requires: move_clock; else
+    // invalid_argument.
+    void delay(Call call, milliseconds by, int nth = 1);
     // The nth message that is sent is sent twice.
     void deliver_twice(int nth = 1);
-    // Lets every lease run out just before the call. Requires: move_clock; else invalid_argument.
+    // Lets every lease run out just before the call. Requires: as delay does.
     void expire_leases(Call call, int nth = 1);
     // Anything else, just before the call.
     void before(Call call, int nth, std::function<void()> action);

@@ -152,11 +152,15 @@ public:
         client_->start<W>(std::move(id), std::forward<A>(args)...);
     }
     template <class T>
-    Delivery signal(std::string_view id, const Channel<T>& channel, const T& value) {
+    Delivery signal(std::string_view id,
+                    const Channel<T>& channel,
+                    const std::type_identity_t<T>& value) {
         return client_->signal(id, channel, value);
     }
     template <class T>
-    Delivery signal(std::string_view id, const Signal<T>& signal, const T& value) {
+    Delivery signal(std::string_view id,
+                    const Signal<T>& signal,
+                    const std::type_identity_t<T>& value) {
         return client_->signal(id, signal, value);
     }
     Delivery cancel(std::string_view id, std::string reason);
@@ -174,7 +178,7 @@ public:
     [[nodiscard]] Moment now() const;
     // Until there is nothing to do at this moment.
     void run();
-    // Runs, and moves the clock from one thing that becomes due to the next.
+    // Runs, and moves the clock from one thing that becomes due to the next. Requires: not back.
     void advance(milliseconds by);
     // Moves the clock, and nobody looks: what leases run out, and which timers are overdue, shows
     // at the next run.
@@ -240,6 +244,8 @@ private:
                               std::string_view name,
                               Payload input);
     void ended(std::string_view id);
+    // A workflow of its family whose code the world does not have; empty if there is none.
+    [[nodiscard]] std::string unknown_code(std::string_view id);
     [[nodiscard]] Runtime& runtime();
     void claim_activities();
     [[nodiscard]] std::vector<std::size_t> ready() const;
