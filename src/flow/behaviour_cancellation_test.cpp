@@ -118,7 +118,7 @@ TEST_F(CancellationBehaviour, AChildCancelledTwiceEndsOnceAndForTheFirstReason) 
         co_return std::to_string(first.index());
     });
     run_script("parent", "p");
-    client.signal("p", inbox, std::string("drop it"));
+    client.signal("p", inbox, "drop it");
     client.cancel("c", "by the user");
     runtime->run_until_idle();
     EXPECT_EQ(status("c"), Status::cancelled);

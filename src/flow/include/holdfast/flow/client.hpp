@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -91,12 +92,16 @@ public:
 
     // --- talking
     template <class T>
-    Delivery signal(std::string_view id, const Channel<T>& channel, const T& value) {
+    Delivery signal(std::string_view id,
+                    const Channel<T>& channel,
+                    const std::type_identity_t<T>& value) {
         return send(id,
                     ChannelMessage{std::string(channel.name()), Payload{Codec<T>::encode(value)}});
     }
     template <class T>
-    Delivery signal(std::string_view id, const Signal<T>& signal, const T& value) {
+    Delivery signal(std::string_view id,
+                    const Signal<T>& signal,
+                    const std::type_identity_t<T>& value) {
         return send(id,
                     SignalMessage{std::string(signal.name()), Payload{Codec<T>::encode(value)}});
     }
