@@ -126,7 +126,7 @@ class RunSnapshots : public RunStory {};
 TEST_P(RunSnapshots, ARunIsReadAsItWasAtOneMoment) {
     const Snapshot made = create(workflow("order"));
     constexpr std::int64_t writes = 60;
-    std::jthread writer([&] {
+    const std::jthread writer([&] {
         for (std::int64_t n = 1; n <= writes; ++n) {
             Mutation change = mutation(made, n);
             change.opened.activities = {{100 + n, blob("activity")}};
@@ -136,7 +136,7 @@ TEST_P(RunSnapshots, ARunIsReadAsItWasAtOneMoment) {
         }
     });
     for (std::int64_t version = 0; version <= writes;) {
-        const Execution read = find(made).value();
+        const Execution read = executions.get(lease.shard, made.workflow, made.current.run);
         version = read.record.db_record_version;
         const std::int64_t n = version - 1;
         ASSERT_EQ(std::ssize(read.items.activities), std::ssize(made.items.activities) + n);

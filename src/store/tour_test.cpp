@@ -23,7 +23,7 @@ Names classified() {
 }
 
 TEST(StoreTour, EveryTransactionThatRunsIsClassifiedAndEveryClassifiedOneRuns) {
-    MigratedDatabase place{test::Backend::sqlite};
+    const MigratedDatabase place{test::Backend::sqlite};
     Metrics metrics;
     sql::DatabaseOptions options = place.options();
     options.metrics = &metrics;

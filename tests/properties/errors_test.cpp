@@ -1,7 +1,6 @@
 // Properties 3 and 5 of the founding design, on the databases themselves: conflicts are tried again
 // within the policy, and every other error is of one class, is counted once, and changes nothing.
 #include <array>
-#include <memory>
 #include <string>
 #include <string_view>
 
@@ -24,8 +23,8 @@ enum class Moment : std::uint8_t { statement, commit };
 // On a server a trigger refuses with any SQLSTATE, and a sequence, which no rollback turns back,
 // counts how often. SQLite has one error for all triggers.
 constexpr std::string_view refusals_of_servers = R"(
-CREATE SEQUENCE refusals_at_statement MINVALUE -1000;
-CREATE SEQUENCE refusals_at_commit MINVALUE -1000;
+CREATE SEQUENCE refusals_at_statement MINVALUE -1000 START 1;
+CREATE SEQUENCE refusals_at_commit MINVALUE -1000 START 1;
 CREATE TABLE refusals (state text NOT NULL);
 INSERT INTO refusals VALUES ('40001');
 CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
@@ -129,15 +128,10 @@ private:
 // A handle with a policy of its own, and what it has counted.
 class Handle {
 public:
-    Handle(const RefusedQueue& queue, int max_retries) : retries_max(max_retries) {
-        sql::DatabaseOptions options = queue.options();
-        options.metrics = &metrics_;
-        options.name = "refused";
-        options.retry.max_retries = max_retries;
-        db_ = std::make_unique<sql::Database>(queue.url(), options);
-        queues = std::make_unique<TaskQueues>(*db_);
-    }
+    Handle(const RefusedQueue& queue, int max_retries)
+        : retries_max(max_retries), db_(queue.url(), options_of(queue)) {}
 
+    [[nodiscard]] TaskQueues& queues() noexcept { return queues_; }
     [[nodiscard]] int errors(sql::ErrorClass of) const {
         return static_cast<int>(metrics_.value("holdfast_sql_tx_errors_total",
                                                {{"operation", "UpdateTaskQueue"},
@@ -156,11 +150,19 @@ public:
     }
 
     const int retries_max;
-    std::unique_ptr<TaskQueues> queues;
 
 private:
+    sql::DatabaseOptions options_of(const RefusedQueue& queue) {
+        sql::DatabaseOptions options = queue.options();
+        options.metrics = &metrics_;
+        options.name = "refused";
+        options.retry.max_retries = retries_max;
+        return options;
+    }
+
     Metrics metrics_;
-    std::unique_ptr<sql::Database> db_;
+    sql::Database db_;
+    TaskQueues queues_{db_};
 };
 
 // ---- Property 3 -------------------------------------------------------------------------------
@@ -180,7 +182,7 @@ TEST_P(Property3, SerializationConflictRetry) {
 
         std::optional<int> gave_up_after;
         try {
-            queue.write(*handle.queues);
+            queue.write(handle.queues());
         } catch (const sql::Exhausted& error) {
             RC_ASSERT(error.outcome() == Outcome::not_applied);
             RC_ASSERT(sql::classify(error) == sql::ErrorClass::retryable);
@@ -246,10 +248,10 @@ TEST_P(Property5, ErrorHandlingRobustness) {
         std::optional<sql::ErrorClass> found;
         try {
             if (trouble.is_taken) {
-                queue.write_what_is_taken(*handle.queues);
+                queue.write_what_is_taken(handle.queues());
             } else {
                 queue.refuse(Moment::statement, trouble.state, always);
-                queue.write(*handle.queues);
+                queue.write(handle.queues());
             }
         } catch (const Error& error) {
             outcome = error.outcome();
@@ -261,7 +263,7 @@ TEST_P(Property5, ErrorHandlingRobustness) {
         RC_ASSERT(handle.errors(trouble.expected) == errors_before + 1);
         RC_ASSERT(handle.retries() == retries_before);
         RC_ASSERT(queue.is_as_written());
-        queue.write(*handle.queues);  // And the next one is none the worse for it.
+        queue.write(handle.queues());  // And the next one is none the worse for it.
         RC_ASSERT(queue.is_as_written());
     }));
 }
