@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "model.hpp"
@@ -46,6 +47,14 @@ std::vector<const Sample*> samples_of(const Result& result, std::uint32_t servic
     return found;
 }
 
+// When it has its target for the first time, from `from` on; end() if it never has.
+std::vector<const Sample*>::const_iterator reached_in(const std::vector<const Sample*>& samples,
+                                                      Time from) {
+    return std::ranges::find_if(samples, [&](const Sample* sample) {
+        return sample->at >= from && sample->owned() >= sample->target;
+    });
+}
+
 Maybe judge_convergence(const Scenario& scenario, const Result& result, std::uint32_t number) {
     const Service& service = scenario.services[number];
     const auto late = [&](Time at, std::string what, std::optional<double> took_ms) {
@@ -63,9 +72,7 @@ Maybe judge_convergence(const Scenario& scenario, const Result& result, std::uin
             scenario.duration, "no sample was taken; choose a shorter sampleEvery", std::nullopt);
     }
     const Time from = samples.front()->at + service.start_delay;
-    const auto reached = std::ranges::find_if(samples, [&](const Sample* sample) {
-        return sample->at >= from && sample->owned() >= sample->target;
-    });
+    const auto reached = reached_in(samples, from);
     if (reached == samples.end()) {
         return late(scenario.duration,
                     fmt::format("never reached {} connections", service.target),
@@ -80,20 +87,29 @@ Maybe judge_convergence(const Scenario& scenario, const Result& result, std::uin
                                 format_duration(scenario.converge_within)),
                     in_ms(when - from));
     }
-    const auto dip = std::find_if(reached, samples.end(), [&](const Sample* sample) {
-        return sample->at <= when + scenario.stable_for && sample->owned() < sample->target;
-    });
-    if (scenario.stable_for > Time{0} && dip != samples.end()) {
-        return Violation{
-            .assertion = "assertStableFor",
-            .service = service.name,
-            .at = (*dip)->at,
-            .what = fmt::format("fell to {} of {} connections", (*dip)->owned(), service.target),
-            .value = static_cast<double>((*dip)->owned()),
-            .limit = static_cast<double>(service.target),
-            .unit = "connections"};
-    }
     return {};
+}
+
+// Of a service that has converged.
+Maybe judge_stability(const Scenario& scenario, const Result& result, std::uint32_t number) {
+    const Service& service = scenario.services[number];
+    const std::vector<const Sample*> samples = samples_of(result, number);
+    const auto reached = reached_in(samples, samples.front()->at + service.start_delay);
+    const Time until = (*reached)->at + scenario.stable_for;
+    const auto dip = std::find_if(reached, samples.end(), [&](const Sample* sample) {
+        return sample->at <= until && sample->owned() < sample->target;
+    });
+    if (dip == samples.end()) {
+        return {};
+    }
+    return Violation{
+        .assertion = "assertStableFor",
+        .service = service.name,
+        .at = (*dip)->at,
+        .what = fmt::format("fell to {} of {} connections", (*dip)->owned(), service.target),
+        .value = static_cast<double>((*dip)->owned()),
+        .limit = static_cast<double>(service.target),
+        .unit = "connections"};
 }
 
 // The "total" of the model is the largest count of one service.
@@ -131,7 +147,7 @@ Maybe judge_closures(const Scenario& scenario, const Result& result) {
     const double every = std::chrono::duration<double>(scenario.sample_every).count();
     std::int64_t before = 0;
     for (const auto& [at, total] : closed) {
-        const double rate = static_cast<double>(total - before) / every;
+        const double rate = std::ceil(static_cast<double>(total - before) / every);
         if (rate > scenario.closures_per_second_max) {
             return Violation{.assertion = "assertMaxClosurePerSec",
                              .service = {},
@@ -153,19 +169,26 @@ Maybe judge_closures(const Scenario& scenario, const Result& result) {
 }  // namespace
 
 std::vector<Violation> judge_compat(const Scenario& scenario, const Result& result) {
-    if (const Maybe bad = judge_open_rate(scenario, result)) {
-        return {*bad};
-    }
-    if (scenario.converge_within >= Time{0}) {
+    const auto first_of_services = [&](auto judge) -> Maybe {
         for (std::uint32_t i = 0; i < scenario.services.size(); ++i) {
-            if (const Maybe bad = judge_convergence(scenario, result, i)) {
-                return {*bad};
+            if (Maybe bad = judge(scenario, result, i)) {
+                return bad;
             }
         }
+        return {};
+    };
+    Maybe bad = judge_open_rate(scenario, result);
+    if (!bad && scenario.converge_within >= Time{0}) {
+        bad = first_of_services(judge_convergence);
+        if (!bad && scenario.stable_for > Time{0}) {
+            bad = first_of_services(judge_stability);
+        }
     }
-    const Maybe last = scenario.profile == Profile::compat_s ? judge_closures(scenario, result)
-                                                             : judge_empty(scenario, result);
-    return last ? std::vector{*last} : std::vector<Violation>{};
+    if (!bad) {
+        bad = scenario.profile == Profile::compat_s ? judge_closures(scenario, result)
+                                                    : judge_empty(scenario, result);
+    }
+    return bad ? std::vector{*bad} : std::vector<Violation>{};
 }
 
 }  // namespace holdfast::sim

@@ -72,6 +72,18 @@ TEST_F(JudgeStory, StabilityIsLookedAtForItsWindowAndNoLonger) {
     EXPECT_EQ(judged(), "");
 }
 
+TEST_F(JudgeStory, WhoeverNeverConvergesIsNamedBeforeWhoeverDips) {
+    HOLDFAST_CHECK("poolsim assert.stable");
+    scenario.services.push_back({.name = "matching", .target = 10});
+    for (const int size : {0, 10, 9}) {
+        const Time at = seconds{result.samples.size() / 2 + 1};
+        result.samples.push_back({.at = at, .service = 0, .ready = size, .target = 10});
+        result.samples.push_back({.at = at, .service = 1, .ready = 0, .target = 10});
+    }
+    EXPECT_EQ(judged(), "assertConvergeWithin");
+    EXPECT_EQ(judge_compat(scenario, result).front().service, "matching");
+}
+
 TEST_F(JudgeStory, LentConnectionsAreOwned) {
     owned({0, 10, 10, 10, 10});
     result.samples[2].ready = 4;
@@ -102,6 +114,10 @@ TEST_F(JudgeStory, TheKeepersModelLooksAtClosures) {
     EXPECT_EQ(judged(), "");
     result.samples[2].counters.closed_server = 3;
     EXPECT_EQ(judged(), "assertMaxClosurePerSec");
+    scenario.sample_every = seconds{2};  // Six in two seconds are three in one.
+    EXPECT_EQ(judged(), "");
+    scenario.closures_per_second_max = 2;
+    EXPECT_EQ(judge_compat(scenario, result).front().value, 3) << "two and a half, rounded up";
 }
 
 }  // namespace
