@@ -5,6 +5,7 @@
 // of one host, a process, start and end together and share its part of the fleet's limits.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -282,8 +283,15 @@ private:
     void note_ages();
     [[nodiscard]] static int without_slot(const Pool& pool);
     void explain();
-    void trace(const Pool& pool, std::string_view what) const;
+    [[nodiscard]] bool traced(const Pool& pool) const;
     void trace(const Host& host, std::string_view what) const;
+    // `say` is asked for the words only if somebody wants them.
+    template <std::invocable Say>
+    void trace(const Pool& pool, Say say) const {
+        if (traced(pool)) {
+            watch_.trace(now(), say());
+        }
+    }
 
     [[nodiscard]] Time now() const noexcept { return agenda_.now(); }
     [[nodiscard]] Steady steady(Time time) const noexcept;

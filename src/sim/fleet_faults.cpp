@@ -161,7 +161,7 @@ void Fleet::drop(Pool& pool, const Fault& fault) {
     for (Connection* connection : hit) {
         lose(pool, *connection);
     }
-    trace(pool, fmt::format("loses {} connections", hit.size()));
+    trace(pool, [&] { return fmt::format("loses {} connections", hit.size()); });
 }
 
 void Fleet::restart_next(std::uint32_t number) {

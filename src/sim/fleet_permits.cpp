@@ -4,6 +4,9 @@
 
 #include "fleet.hpp"
 #include "latency.hpp"
+#include <fmt/core.h>
+
+#include <holdfast/base/units.hpp>
 
 namespace holdfast::sim {
 namespace {
@@ -111,6 +114,9 @@ void Fleet::use_permit(Pool& pool, pool::ConnectionId connection, Time when) {
     const Time asked = pool.connections[connection.slot].asked;
     pool.counters.denies += when > asked ? 1 : 0;
     result_.seen.permits.push_back({.asked = asked, .usable = when, .service = pool.number});
+    trace(pool, [&] {
+        return fmt::format("has a permit, to be used in {}", format_duration(when - now()));
+    });
     at(when, Step::connect, pool, connection);
 }
 

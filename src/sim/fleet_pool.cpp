@@ -6,6 +6,8 @@
 #include "latency.hpp"
 #include <fmt/core.h>
 
+#include <holdfast/base/units.hpp>
+
 namespace holdfast::sim {
 namespace {
 
@@ -119,6 +121,7 @@ void Fleet::on(Pool& pool, const pool::Open& open) {
     }
     pool.connections[open.connection.slot] = {.birth = open.connection.birth, .asked = now()};
     ++pool.permits_waiting;
+    trace(pool, [&] { return fmt::format("wants one: has {} of {}", pool.owned, pool.target); });
     const Time period = pool.service.poll_every;
     const bool at_work = pool.permits_waiting + pool.connecting > pool.unnoticed + 1;
     if (period == Time{0} || at_work) {
@@ -154,7 +157,7 @@ void Fleet::on(Pool& pool, const pool::Close& close) {
     }
     connection = {.birth = connection.birth};
     give_slot_back(pool.host);
-    trace(pool, fmt::format("closes one: {}", pool::to_string(close.reason)));
+    trace(pool, [&] { return fmt::format("closes one: {}", pool::to_string(close.reason)); });
     pool.machine->step(steady(now()), pool::Closed{close.connection}, actions_);
 }
 
@@ -184,6 +187,7 @@ void Fleet::on(Pool& pool, const pool::Lend& lend) {
         result_.seen.empties.push_back({found->second.asked, pool.number, wait});
     }
     pool.requests.erase(found);
+    trace(pool, [&] { return fmt::format("lends one after {}", format_duration(wait)); });
     connection.lent = true;
     connection.used = true;
     ++pool.counters.checkouts;
@@ -215,7 +219,7 @@ void Fleet::on(Pool& pool, const pool::Refuse& refuse) {
     note_unserved(pool, found->second);
     pool.requests.erase(found);
     --pool.busy;
-    trace(pool, "refuses work");
+    trace(pool, [] { return "refuses work"; });
 }
 
 void Fleet::plan_wake(Pool& pool) {
@@ -296,6 +300,12 @@ void Fleet::answer(Pool& pool, const What& what) {
         connection.opened = now();
         ++pool.owned;
         ++pool.counters.opens;
+        trace(pool, [&] {
+            return fmt::format("opens one, {} after it was wanted: has {} of {}",
+                               format_duration(now() - connection.asked),
+                               pool.owned,
+                               pool.target);
+        });
         const Time longest = pool.service.life + pool.service.life_jitter;
         if (longest + std::chrono::minutes{1} >= scenario_.cluster.age_max) {
             at(now() + scenario_.cluster.age_max, Step::age_out, pool, what.connection);
@@ -321,7 +331,7 @@ void Fleet::fail_opening(Pool& pool, pool::ConnectionId connection, Outcome why)
     } else if (why == Outcome::broken) {
         failure = pool::FailureClass::other;
     }
-    trace(pool, fmt::format("cannot open one: {}", pool::to_string(failure)));
+    trace(pool, [&] { return fmt::format("cannot open one: {}", pool::to_string(failure)); });
     tell(pool, pool::OpenFailed{connection, failure});
 }
 

@@ -47,18 +47,18 @@ TEST(PoolsStory, ThePoolsOfAProcessShareItsShareOfTheRate) {
     }
 }
 
-// 25 slots are one block. Two pools of 20 want two of them, together with room to spare.
+// Two pools of 20 want two blocks of 25, together with room to spare.
 TEST(PoolsStory, AProcessWantsTheSlotsOfAllItsPools) {
     HOLDFAST_CHECK("poolsim pools.slots");
     for (const char* kind : {"blocks", "leases"}) {
-        const Result result = run(std::string("duration: 2m\nslots: {kind: ") + kind +
+        const Result result = run(std::string("duration: 2m\nslots: {block: 25, kind: ") + kind +
                                   "}\ndefaults: {targetReady: 20, pools: 2}\n"
                                   "services: [{name: a}, {name: b}]\n");
         EXPECT_THAT(per_service(result, owned), Each(20)) << kind;
         EXPECT_EQ(result.seen.leaked, 0) << kind;
         const Result tight =
-            run(std::string("duration: 2m\ncluster: {ceiling: 25}\nslots: {kind: ") + kind +
-                "}\nservices: [{name: a, targetReady: 20, pools: 2}]\n");
+            run(std::string("duration: 2m\ncluster: {ceiling: 25}\nslots: {block: 25, kind: ") +
+                kind + "}\nservices: [{name: a, targetReady: 20, pools: 2}]\n");
         EXPECT_EQ(total(tight, owned), 25) << kind << ": one block is all there is";
         EXPECT_EQ(tight.seen.rejected_full, 0) << kind;
         EXPECT_EQ(tight.seen.leaked, 0) << kind;

@@ -281,7 +281,7 @@ TEST(SlotStory, TransactionsThatMeetAtTheCounterAreTriedAgain) {
 TEST(SlotStory, WhoGoesInOrderLeavesItsBlocksToOthers) {
     const Scenario scenario =
         parse_scenario("order.yaml",
-                       "duration: 6m\ncluster: {ceiling: 50}\nslots: {kind: blocks}\n"
+                       "duration: 6m\ncluster: {ceiling: 50}\nslots: {kind: blocks, block: 25}\n"
                        "faults: [{kind: rolling_restart, at: 1m, every: 30s, down: 1s}]\n"
                        "defaults: {targetReady: 25}\nservices: [{name: a}, {name: b}]\n")
             .scenario;

@@ -108,15 +108,13 @@ void Fleet::explain() {
     result_.explanation.insert(result_.explanation.end(), lines.begin(), lines.end());
 }
 
-void Fleet::trace(const Pool& pool, std::string_view what) const {
-    if (watch_.trace && pool.service.name == watch_.traced) {
-        watch_.trace(now(), what);
-    }
+bool Fleet::traced(const Pool& pool) const {
+    return watch_.trace && pool.service.name == watch_.traced;
 }
 
 void Fleet::trace(const Host& host, std::string_view what) const {
     for (const Pool* pool : host.pools) {
-        trace(*pool, what);
+        trace(*pool, [&] { return what; });
     }
 }
 

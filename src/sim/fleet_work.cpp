@@ -113,6 +113,7 @@ void Fleet::give_back(Pool& pool, pool::ConnectionId id) {
     }
     --pool.busy;
     ++pool.counters.work_completed;
+    trace(pool, [] { return "gets one back"; });
     const bool dead = connection.dead;
     tell(pool, pool::GiveBack{id, dead ? std::optional(pool::Reason::dead) : std::nullopt});
     if (!pool.service.count_lent) {

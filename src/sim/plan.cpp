@@ -19,10 +19,13 @@ constexpr double replacement_share_max = 0.5;
 // Above it a rolling restart, which holds old and new connections, meets the ceiling.
 constexpr double ceiling_share_max = 0.8;
 constexpr double age_margin_s = 300;
+// Blocks of slots that are larger leave somebody far from what is due to it.
+constexpr double block_share_max = 0.1;
 
 struct Facts {
     double connections = 0;
-    double largest = 0;  // Target of one process.
+    double largest = 0;  // Target of one process,
+    double smallest = 1e18;
     double rate = 0;
     double burst = 0;
     double residency = 0;  // The mean over the fleet, by connection.
@@ -89,6 +92,7 @@ Facts facts_of(const Scenario& scenario) {
         const double residency = life + jitter / 2 - guard + (standard ? 0 : scan_lag_s);
         facts.connections += service.target;
         facts.largest = std::max<double>(facts.largest, service.target);
+        facts.smallest = std::min<double>(facts.smallest, service.target);
         facts.residency += residency * service.target;
         facts.jitter += jitter * service.target;
         facts.longest_life = std::max(facts.longest_life, life + jitter);
@@ -126,6 +130,7 @@ public:
                 "arrivals x hold / target, busiest pool",
                 facts_.use >= 1 ? "work needs more connections than the pool has" : "");
         }
+        slots();
         faults(steady, fill);
         return std::move(lines_);
     }
@@ -247,6 +252,23 @@ private:
                 ? fmt::format("the server closes at {:g} s; leave {:g} s", age, age_margin_s)
                 : "");
         return steady;
+    }
+
+    // Only where there are too few for all do blocks decide who has how many.
+    void slots() {
+        const double ceiling = scenario_.cluster.ceiling;
+        if (scenario_.slots.kind != SlotsKind::blocks || facts_.connections <= ceiling) {
+            return;
+        }
+        const double least = facts_.smallest * ceiling / facts_.connections;
+        const double share = scenario_.slots.block / least;
+        add("block_of_due",
+            share,
+            "block / (ceiling x target / N), smallest process",
+            share > block_share_max
+                ? fmt::format("somebody misses a tenth of its due; take blocks of at most {:.0f}",
+                              std::max(1.0, std::floor(block_share_max * least)))
+                : "");
     }
 
     void faults(double steady, double fill) {

@@ -56,6 +56,21 @@ TEST(Plan, FlagsWhatCannotGoWell) {
               "");
 }
 
+// Of 10,000 connections for 44 processes each has a due of 227.
+TEST(Plan, FlagsBlocksThatAreLargeAgainstWhatIsDue) {
+    HOLDFAST_CHECK("poolsim plan.infeasible");
+    const auto of = [](const char* scenario, const char* block) {
+        return line(
+            shipped(
+                scenario, Profile::standard, {{"slots.kind", "blocks"}, {"slots.block", block}}),
+            "block_of_due");
+    };
+    EXPECT_DOUBLE_EQ(of("ecs-400wps", "25").value, 0.11);
+    EXPECT_NE(of("ecs-400wps", "25").trouble.find("at most 22"), std::string::npos);
+    EXPECT_EQ(of("ecs-400wps", "22").trouble, "");
+    EXPECT_EQ(of("ecs-150wps", "25").name, "") << "there is enough for all";
+}
+
 TEST(Plan, SpeaksOfTheFillOnlyToThoseWhoPromiseOne) {
     HOLDFAST_CHECK("poolsim plan.infeasible");
     const auto trouble = [](const std::string& top) {
