@@ -77,8 +77,14 @@ public:
 
     [[nodiscard]] Node root() && { return std::move(root_); }
 
+    // Invalid_argument with the place, and the key that was being read.
     [[noreturn]] void refuse(const YAML::Mark& mark, const std::string& why) const {
-        throw InvalidArgument(fmt::format("{}: {}", mark.is_null() ? name_ : place_of(mark), why));
+        const std::string key = path();
+        throw InvalidArgument(fmt::format("{}: {}{}{}",
+                                          mark.is_null() ? name_ : place_of(mark),
+                                          key,
+                                          key.empty() ? "" : ": ",
+                                          why));
     }
 
 private:
@@ -92,6 +98,23 @@ private:
 
     [[nodiscard]] std::string place_of(const YAML::Mark& mark) const {
         return fmt::format("{}:{}:{}", name_, mark.line + 1, mark.column + 1);
+    }
+    // "services[2].workload", the key whose value is missing; or the last that was complete, as
+    // "after seed".
+    [[nodiscard]] std::string path() const {
+        std::string path;
+        for (const Open& one : open_) {
+            const bool innermost = &one == &open_.back();
+            if (one.node.kind == Node::Kind::list) {
+                path += innermost ? "" : fmt::format("[{}]", one.node.items.size());
+            } else if (one.key) {
+                path += (path.empty() ? "" : ".") + *one.key;
+            } else if (innermost && !one.node.fields.empty()) {
+                path = fmt::format(
+                    "after {}{}{}", path, path.empty() ? "" : ".", one.node.fields.back().first);
+            }
+        }
+        return path;
     }
     [[nodiscard]] Node leaf(Node::Kind kind, const YAML::Mark& mark) const {
         return {.kind = kind, .place = place_of(mark)};
@@ -157,11 +180,11 @@ private:
         if (node.kind != Node::Kind::scalar || node.scalar.empty()) {
             refuse(mark, "a key must be a word");
         }
-        if (above.node.find(node.scalar) != nullptr) {
-            refuse(mark, fmt::format("{} is set twice; keep one", node.scalar));
-        }
         above.key = node.scalar;
         above.key_place = node.place;
+        if (above.node.find(node.scalar) != nullptr) {
+            refuse(mark, "set twice; keep one");
+        }
     }
 
     std::string name_;

@@ -106,7 +106,7 @@ void Fields::warn(std::string_view key, const std::string& why) const {
     }
 }
 
-void Fields::note(std::string_view key, const char* kind, std::string fallback) const {
+void Fields::note(std::string_view key, const std::string& kind, std::string fallback) const {
     if (rules_.keys != nullptr) {
         rules_.keys->push_back({path_of(key), kind, std::move(fallback)});
     }
@@ -172,8 +172,8 @@ void Fields::read(std::string_view key, double& to) {
     read_number(key, to, "number");
 }
 
-void Fields::read(std::string_view key, std::string& to) {
-    note(key, "text", to);
+void Fields::read(std::string_view key, std::string& to, const std::string& kind) {
+    note(key, kind, to);
     if (const Node* node = scalar(key)) {
         to = node->scalar;
     }

@@ -32,7 +32,7 @@ public:
     Fields(const Node& map, std::string path, const ReadingRules& rules);
 
     // Each leaves `to`, the default, alone if the key is missing.
-    void read(std::string_view key, std::string& to);
+    void read(std::string_view key, std::string& to, const std::string& kind = "text");
     void read(std::string_view key, bool& to);
     void read(std::string_view key, int& to);
     void read(std::string_view key, std::uint64_t& to);
@@ -61,7 +61,7 @@ public:
 private:
     // Of the key, if it is there, else of the map.
     [[nodiscard]] const std::string& place_of(std::string_view key) const;
-    void note(std::string_view key, const char* kind, std::string fallback) const;
+    void note(std::string_view key, const std::string& kind, std::string fallback) const;
     // The scalar of a key, or null.
     [[nodiscard]] const Node* scalar(std::string_view key);
     template <class Number>

@@ -24,6 +24,17 @@ using std::chrono::minutes;
 constexpr Time duration_max = std::chrono::hours{24 * 366};
 constexpr Time::rep samples_max = 10'000'000;
 
+Profile profile_of(const Node& root, const LoadOptions& options) {
+    std::string text{to_string(Profile::standard)};
+    Fields top(root, "", {});
+    top.read("profile", text);
+    try {
+        return options.profile.value_or(parse_profile(text));
+    } catch (const InvalidArgument& bad) {
+        top.refuse("profile", bad.what());
+    }
+}
+
 class Loader {
 public:
     Loader(Node root,
@@ -36,7 +47,7 @@ public:
 
     Loaded load() {
         Scenario& scenario = loaded_.scenario;
-        scenario.profile = profile();
+        scenario.profile = profile_of(root_, options_);
         const bool compat = scenario.profile != Profile::standard;
         rules_ = {.zero_is_unset = compat,
                   .refuse_unknown = !compat || options_.strict,
@@ -57,17 +68,6 @@ public:
     }
 
 private:
-    Profile profile() {
-        std::string text{to_string(Profile::standard)};
-        Fields top(root_, "", {});
-        top.read("profile", text);
-        try {
-            return options_.profile.value_or(parse_profile(text));
-        } catch (const InvalidArgument& bad) {
-            top.refuse("profile", bad.what());
-        }
-    }
-
     void read_top(Fields& top) {
         Scenario& scenario = loaded_.scenario;
         top.read("seed", scenario.seed);
@@ -84,7 +84,11 @@ private:
         top.read("assertMaxConnectsPerSec", scenario.opens_per_second_max);
         top.read("assertConvergeWithin", scenario.converge_within);
         top.read("assertStableFor", scenario.stable_for);
-        top.read("assertZeroEmptyEvents", scenario.zero_empty);
+        if (scenario.profile == Profile::compat_s) {
+            top.dead("assertZeroEmptyEvents", "this model never looks at it");
+        } else {
+            top.read("assertZeroEmptyEvents", scenario.zero_empty);
+        }
         if (scenario.profile == Profile::compat_r) {
             top.read("idleCheck", scenario.idle_check);
             top.require(scenario.idle_check > Time{0}, "idleCheck", "give more than 0");
@@ -202,6 +206,10 @@ private:
     }
 
     void read_keeper(Fields& fields, Service& service) {
+        if (fields.has("targetReady") && !fields.has("targetOpen")) {
+            fields.refuse("targetReady",
+                          "this is no file of the model with a keeper; use --profile compat");
+        }
         service.target = 0;
         read_target(fields, "targetOpen", service);
         service.open_max = service.target;
@@ -260,15 +268,15 @@ private:
     void read_fault(const Node& node) {
         Fields fields(node, "scenario", rules_);
         std::string kind = "cold_start";
-        fields.read("kind", kind);
+        const std::string kinds = "cold_start, rolling_restart, mass_drop";
+        fields.read("kind", kind, kinds);
         Fault fault;
         if (kind == "rolling_restart") {
             fault.kind = FaultKind::rolling_restart;
         } else if (kind == "mass_drop") {
             fault.kind = FaultKind::mass_drop;
         } else {
-            fields.require(
-                kind == "cold_start", "kind", "choose from cold_start, rolling_restart, mass_drop");
+            fields.require(kind == "cold_start", "kind", "choose from " + kinds);
         }
         fields.read("rollEvery", fault.every);
         fields.require(fault.every > Time{0}, "rollEvery", "give more than 0");
@@ -306,6 +314,15 @@ void require_heard(const Node& root, const std::string& key) {
             key,
             name));
     }
+}
+
+// "jitter" is said of services, as nothing else has one.
+std::string whole_key(const std::string& key, Profile profile) {
+    const std::vector<ScenarioKey> keys = scenario_keys(profile);
+    const auto known = [&](const std::string& path) {
+        return std::ranges::find(keys, path, &ScenarioKey::path) != keys.end();
+    };
+    return !known(key) && known("services[0]." + key) ? "services[*]." + key : key;
 }
 
 // A part of a file would be another scenario.
@@ -355,7 +372,7 @@ Loaded parse_scenario(const std::string& name,
     load_traces(root, name, read);
     for (const Override& other : options.overrides) {
         require_heard(root, other.key);
-        set_value(root, other.key, other.value);
+        set_value(root, whole_key(other.key, profile_of(root, options)), other.value);
     }
     expand_services(root);
     return Loader(std::move(root), options, name).load();

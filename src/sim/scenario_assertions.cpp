@@ -129,7 +129,23 @@ std::vector<Assertion> read_waits(Fields& fields, Assertion assertion) {
     return all;
 }
 
-std::vector<Assertion> read_assertion(Fields fields, int ceiling) {
+// What is never looked at holds always, which is not what was meant.
+void warn_of_nothing(const Fields& fields, const Assertion& assertion, const Scenario& scenario) {
+    if (assertion.after > scenario.duration) {
+        fields.warn("after", "after the end, so it always holds");
+    }
+    const auto strikes = [&](const Fault& fault) {
+        return fault.kind != FaultKind::cold_start && fault.at <= scenario.duration &&
+               (!assertion.event || fault.kind == *assertion.event);
+    };
+    if (assertion.kind == AssertionKind::recover_within &&
+        std::ranges::none_of(scenario.faults, strikes)) {
+        fields.warn(assertion.event ? "event" : "kind",
+                    "no such fault strikes, so it always holds");
+    }
+}
+
+std::vector<Assertion> read_assertion(Fields fields, const Scenario& scenario) {
     Assertion assertion;
     fields.require(fields.has("kind"), "kind", "say what is asserted");
     read_word(fields, "kind", assertion_words, assertion.kind);
@@ -160,7 +176,7 @@ std::vector<Assertion> read_assertion(Fields fields, int ceiling) {
                 fields.read("max", assertion.value);
             }
             fields.read("within", assertion.limit);
-            require_limit(fields, assertion, ceiling);
+            require_limit(fields, assertion, scenario.cluster.ceiling);
     }
     refuse_unheard(fields,
                    to_string(assertion.kind),
@@ -177,6 +193,7 @@ std::vector<Assertion> read_assertion(Fields fields, int ceiling) {
                     "p95",
                     "p99",
                     "max"});
+    warn_of_nothing(fields, assertion, scenario);
     fields.finish();
     return all.empty() ? std::vector{assertion} : all;
 }
@@ -223,7 +240,7 @@ void read_assertions(Fields& top, Scenario& scenario) {
     scenario.assertions.push_back(
         {.kind = AssertionKind::max_total_connections, .value = static_cast<double>(ceiling)});
     read_list(top, "assertions", [&](Fields one) {
-        for (Assertion& assertion : read_assertion(std::move(one), ceiling)) {
+        for (Assertion& assertion : read_assertion(std::move(one), scenario)) {
             scenario.assertions.push_back(std::move(assertion));
         }
     });

@@ -7,7 +7,9 @@
 #include "templates.hpp"
 #include <fmt/core.h>
 
+#include <holdfast/base/units.hpp>
 #include <holdfast/pool/config.hpp>
+#include <holdfast/pool/fleet_limits.hpp>
 
 namespace holdfast::sim {
 namespace {
@@ -157,20 +159,35 @@ void read_slots(Fields& top, const Cluster& cluster, Slots& slots) {
                                Word{"share", SlotsKind::share},
                                Word{"blocks", SlotsKind::blocks},
                                Word{"leases", SlotsKind::leases}};
+    const auto fits = [&] {
+        return slots.kind != SlotsKind::blocks || slots.block <= cluster.ceiling;
+    };
     if (const Node& node = top.below("slots"); node.kind == Node::Kind::scalar) {
-        return read_word(top, "slots", kinds, slots.kind);
+        read_word(top, "slots", kinds, slots.kind);
+        return top.require(fits(),
+                           "slots",
+                           fmt::format("a block has {} slots and the ceiling is {}; write {{kind: "
+                                       "blocks, block: N}} with fewer",
+                                       slots.block,
+                                       cluster.ceiling));
     }
     Fields fields(top.below("slots"), "slots", top.rules());
     read_word(fields, "kind", kinds, slots.kind);
     fields.read("block", slots.block);
-    const bool fits = slots.kind != SlotsKind::blocks || slots.block <= cluster.ceiling;
-    fields.require(slots.block >= 1 && slots.block <= block_max && fits,
+    fields.require(slots.block >= 1 && slots.block <= block_max && fits(),
                    "block",
                    fmt::format("give 1 to {}, and no more than the ceiling", block_max));
     fields.read("ttl", slots.ttl);
     fields.read("renewEvery", slots.renew_every);
     fields.require(slots.renew_every > Time{0}, "renewEvery", "give more than 0");
     fields.require(slots.ttl >= 3 * slots.renew_every, "ttl", "give three times renewEvery");
+    // As the product has it: what may be somebody else's soon is not used any more.
+    const Time unused = std::max<Time>(pool::FleetLimits{}.block_safety_min, slots.ttl / 6);
+    fields.require(slots.kind != SlotsKind::blocks || slots.ttl - unused > slots.renew_every,
+                   "ttl",
+                   fmt::format("a block is not used in its last {}, so it would be lost before it "
+                               "is renewed; give more",
+                               format_duration(unused)));
     fields.read("localCap", slots.local_cap);
     fields.require(slots.local_cap >= 0, "localCap", "give 0 or more");
     fields.read("reap", slots.reap);

@@ -226,6 +226,7 @@ TEST(StandardScenario, EachRefusalNamesFileLineAndKey) {
         {"limiter: {ownBurst: 0}", "limiter.ownBurst: give 1 or more"},
         {"dynamodb: {transaction: 2s}", "dynamodb.transaction: give at most 1s"},
         {"slots: many", "slots: choose from none, share"},
+        {"slots: {kind: blocks, ttl: 12s, renewEvery: 4s}", "slots.ttl: a block is not used in"},
         {"faults: 3", "faults: expected a list"},
         {"faults: [{at: 1m}]", "faults[0].kind: say what befalls"},
         {"faults: [{kind: flood}]", "faults[0].kind: choose from cold_start"},
@@ -257,6 +258,24 @@ TEST(StandardScenario, EachRefusalNamesFileLineAndKey) {
         {"defaults: {workload: {trace: [{at: 2s, count: 0}]}}", "trace[0].count: give 1 or more"},
     };
     expect_refused(all);
+}
+
+// Else a slip in a word or a number looks like a promise that is kept.
+TEST(StandardScenario, AnAssertionThatNeverLooksIsToldOf) {
+    const auto warned = [](const std::string& text) {
+        return parse_scenario("fleet.yaml", "duration: 10m\n" + text + services).warnings;
+    };
+    const auto always = [](const char* where) { return testing::ElementsAre(HasSubstr(where)); };
+    EXPECT_THAT(warned("assertions: [{kind: minOwnedFraction, after: 1h}]"),
+                always("fleet.yaml:2:46: assertions[0].after: after the end"));
+    const std::string recovery = "assertions: [{kind: recoverWithin, within: 1m, event: outage}]";
+    EXPECT_THAT(warned(recovery), always("fleet.yaml:2:55: assertions[0].event: no such fault"));
+    EXPECT_THAT(warned("faults: [{kind: crash, at: 1m}]\n" + recovery),
+                always("assertions[0].event: no such fault strikes"));
+    EXPECT_THAT(warned("assertions: [{kind: recoverWithin, within: 1m}]"),
+                always("assertions[0].kind: no such fault strikes"));
+    EXPECT_THAT(warned("faults: [{kind: outage, at: 1m}]\n" + recovery), testing::IsEmpty());
+    EXPECT_THAT(warned("assertions: [{kind: minOwnedFraction, after: 10m}]"), testing::IsEmpty());
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ TEST(Scenario, EachRefusalNamesFileLineAndKey) {
         {"assertZeroEmptyEvents: perhaps\n" + one, "'perhaps' is neither true nor false"},
         {"{}", "fleet.yaml:1:1: services: list at least one"},
         {"services: []", "fleet.yaml:1:11: services: list at least one"},
-        {"services: [3]", "fleet.yaml:1:12: services: each entry holds keys"},
+        {"services: [3]", "fleet.yaml:1:12: services[0]: each entry holds keys"},
         {"services: [{targetReady: 3}]", "services[0].name: a service needs a name"},
         {one + "  - name: a\n", "fleet.yaml:3:11: services[1].name: there are two services 'a'"},
         {one + "    targetReady: 0\n", "fleet.yaml:3:18: services[0].targetReady: give more"},
@@ -108,7 +108,8 @@ TEST(Scenario, EachRefusalNamesFileLineAndKey) {
         {one + "    targetOpen: 3\n", "services[0].targetOpen: this is a file of the older model"},
         {one + "    workload: {spawnEvery: 0}\n", "services[0].workload.spawnEvery: give more"},
         {one + "    workload: 3\n", "services[0].workload must hold keys"},
-        {one + "    replicas: 2\n", "fleet.yaml:2:11: name: with replicas it must hold {i}"},
+        {one + "    replicas: 2\n",
+         "fleet.yaml:2:11: services[0].name: with replicas it must hold {i}"},
         {one + "    replicas: 20000\n", "services[0].replicas: give 0 to 10000"},
         {one + "scenario: {kind: flood}\n", "fleet.yaml:3:18: scenario.kind: choose from"},
         {one + "scenario: {dropFraction: 2}\n", "scenario.dropFraction: give more than 0"},
@@ -116,8 +117,13 @@ TEST(Scenario, EachRefusalNamesFileLineAndKey) {
         {one + "profile: other\n", "fleet.yaml:3:10: profile: there is no profile 'other'"},
         {one + "colour: red\n", "fleet.yaml:3:9: colour: unknown key"},
         {one + "    colour: red\n", "fleet.yaml:3:13: services[0].colour: unknown key"},
-        {"seed: 1\nseed: 2\n" + one, "fleet.yaml:2:1: seed is set twice"},
-        {"services: [", "fleet.yaml:1:1: this is neither YAML nor JSON"},
+        {"seed: 1\nseed: 2\n" + one, "fleet.yaml:2:1: seed: set twice"},
+        {"services: [", "fleet.yaml:1:1: services: this is neither YAML nor JSON"},
+        {"seed: 1\nservices: [{name: a}, {name: 'b}]\n",
+         "services[1].name: this is neither YAML nor JSON"},
+        {"seed: 1\nduration 1m\n" + one, "fleet.yaml:3:9: after seed: this is neither YAML nor"},
+        {one + "    workload: {enabled: true, }{\n",
+         "services[0].workload: this is neither YAML nor JSON"},
         {"- 1\n", "fleet.yaml:1:1: services: a scenario holds keys"},
         {one + "endpoint: ${who}\n", "fleet.yaml:3:11: endpoint: there is no variable 'who'"},
     };
@@ -125,6 +131,9 @@ TEST(Scenario, EachRefusalNamesFileLineAndKey) {
         EXPECT_THAT(refusal(bad.text), HasSubstr(bad.message)) << bad.text;
     }
     EXPECT_THAT(refusal(one, Profile::compat_s), HasSubstr("services[0].targetOpen: give more"));
+    EXPECT_THAT(
+        refusal(one + "    targetReady: 5\n", Profile::compat_s),
+        HasSubstr("fleet.yaml:3:18: services[0].targetReady: this is no file of the model"));
     EXPECT_THAT(refusal(one + "    targetOpen: 5\n    maxOpen: 4\n", Profile::compat_s),
                 HasSubstr("fleet.yaml:4:14: services[0].maxOpen: less than targetOpen"));
 }
@@ -141,7 +150,7 @@ TEST(Scenario, WhatCannotBeMeantIsRefusedInItsPlace) {
         {"sampleEvery: 1ns\n" + one, "fleet.yaml:1:14: sampleEvery: 1 services would be sampled"},
         {"sampleEvery: 21m\n" + one, "fleet.yaml:1:14: sampleEvery: longer than duration"},
         {one + "    startDelay: {every: 3660d}\n  - name: b\n    startDelay: {every: 3660d}\n",
-         "fleet.yaml:5:25: startDelay.every: the last of them would never start"},
+         "fleet.yaml:5:25: services[1].startDelay.every: the last of them would never start"},
         {"services:\n  - {name: 'a-{i}', replicas: 9999}\n  - {name: 'b-{i}', replicas: 2}\n",
          "fleet.yaml:3:31: services[1].replicas: at most 10000 services in all"},
         {one + "<<: 3\n", "fleet.yaml:1:1: << takes a map"},
@@ -179,6 +188,10 @@ TEST(Scenario, UnknownAndDeadKeysAreWarningsInTheOlderModelsUnlessStrict) {
                             HasSubstr("colour: unknown key")));
     EXPECT_THAT(refusal(text, Profile::compat_r, true), HasSubstr("assertMaxClosurePerSec"));
     EXPECT_THAT(refusal(one + "colour: red\n", Profile::compat_r, true), HasSubstr("colour"));
+    EXPECT_THAT(
+        load("assertZeroEmptyEvents: true\n" + one + "    targetOpen: 5\n", Profile::compat_s)
+            .warnings,
+        ElementsAre(HasSubstr("assertZeroEmptyEvents: this model never looks at it")));
 }
 
 TEST(Scenario, ReplicasShareTheirWarnings) {
@@ -267,7 +280,7 @@ TEST(Scenario, WhatCannotBeIncludedIsToldWithThePlaceThatNamesIt) {
     EXPECT_THAT(told(one + "include: base.yaml\n", "- 1\n"), HasSubstr("base.yaml must hold keys"));
     const std::string traced = "services: [{name: a, workload: {enabled: true, arrivals: trace, ";
     EXPECT_EQ(told(traced + "traceFile: a.csv}}]\n", ""),
-              "fleet.yaml:1:76: traceFile: a.csv is not there");
+              "fleet.yaml:1:76: services[0].workload.traceFile: a.csv is not there");
     EXPECT_THAT(told(traced + "traceFile: a.csv}}]\n", "5s,1\n7s,many\n"),
                 HasSubstr("a.csv:2: services[0].workload.trace[1].count: 'many' is not"));
     EXPECT_EQ(told(traced + "traceFile: a.csv}}]\n", "5s, 1\r\n"), "")
@@ -295,6 +308,11 @@ TEST(Scenario, AKeyCanBeSetFromOutside) {
     const Scenario scenario = parse_scenario("x", one + "  - name: b\n", options).scenario;
     EXPECT_EQ(scenario.seed, 9);
     EXPECT_EQ(scenario.services[1].life_jitter, seconds{7});
+    const auto set = [](const char* key, const char* value) {
+        return parse_scenario("x", one + "  - name: b\n", {.overrides = {{key, value}}}).scenario;
+    };
+    EXPECT_EQ(set("targetReady", "8").services[1].target, 8) << "nothing else has one";
+    EXPECT_EQ(set("workload.maxInUse", "3").services[0].workload.in_use_max, 3);
     for (const char* key : {"services[7].jitter", "services[x].a", "seed.x", "", "services[0"}) {
         EXPECT_THROW((void)parse_scenario("x", "seed: 1\n" + one, {.overrides = {{key, "1"}}}),
                      InvalidArgument)
@@ -312,6 +330,9 @@ TEST(Scenario, KnowsItsKeysFromTheReaderItself) {
     EXPECT_EQ(find(Profile::standard, "services[0].guardWindow").fallback, "45s");
     EXPECT_EQ(find(Profile::standard, "services[0].guardWindow").kind, "duration");
     EXPECT_EQ(find(Profile::standard, "faults[0].batch").kind, "whole number");
+    EXPECT_EQ(find(Profile::standard, "faults[0].which").kind, "oldest, newest, random");
+    EXPECT_EQ(find(Profile::compat_r, "scenario.kind").kind,
+              "cold_start, rolling_restart, mass_drop");
     EXPECT_EQ(find(Profile::compat_r, "faults[0].batch").path, "");
     EXPECT_EQ(find(Profile::compat_s, "services[0].keeperTick").fallback, "1s");
 }

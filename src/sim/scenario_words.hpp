@@ -5,11 +5,9 @@
 #include <array>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "fields.hpp"
 #include <fmt/core.h>
-#include <fmt/ranges.h>
 
 namespace holdfast::sim {
 
@@ -47,19 +45,18 @@ void read_word(Fields& fields,
                std::string_view key,
                const std::array<Word<Enum>, N>& words,
                Enum& to) {
+    std::string known;
+    for (const Word<Enum>& word : words) {
+        known += fmt::format("{}{}", known.empty() ? "" : ", ", word.word);
+    }
     std::string text{fields.has(key) ? "" : word_of(words, to)};
-    fields.read(key, text);
+    fields.read(key, text, known);
     if (!fields.has(key)) {
         return;
     }
     const auto found = std::ranges::find(words, text, &Word<Enum>::word);
     if (found == words.end()) {
-        std::vector<std::string_view> known;
-        known.reserve(words.size());
-        for (const Word<Enum>& word : words) {
-            known.push_back(word.word);
-        }
-        fields.refuse(key, fmt::format("choose from {}", fmt::join(known, ", ")));
+        fields.refuse(key, "choose from " + known);
     }
     to = found->value;
 }

@@ -17,7 +17,7 @@ constexpr int include_depth_max = 8;
 
 // The text of a file that the document names at `at`, beside the document itself.
 std::string read_named(const Node& at,
-                       const char* key,
+                       const std::string& key,
                        const std::string& path,
                        const ReadFile& read) {
     try {
@@ -75,10 +75,10 @@ Node trace_of(const std::string& path, const std::string& text) {
 }
 
 // "history-{i:02}" and 7: "history-07".
-std::string numbered(const Node& name, int number, int replicas) {
+std::string numbered(const Node& name, const std::string& path, int number, int replicas) {
     const std::string& text = name.scalar;
     const auto refuse = [&](const char* why) {
-        return InvalidArgument(fmt::format("{}: name: {}", name.place, why));
+        return InvalidArgument(fmt::format("{}: {}.name: {}", name.place, path, why));
     };
     const auto begin = text.find("{i");
     if (begin == std::string::npos) {
@@ -100,12 +100,12 @@ std::string numbered(const Node& name, int number, int replicas) {
 }
 
 // startDelay: {every: 50ms}
-void place_start(Node& service, std::size_t position) {
+void place_start(Node& service, const std::string& path, std::size_t position) {
     Node* delay = service.find("startDelay");
     if (delay == nullptr || delay->kind != Node::Kind::map) {
         return;
     }
-    Fields fields(*delay, "startDelay", {});
+    Fields fields(*delay, path + ".startDelay", {});
     Time every{};
     fields.read("every", every);
     fields.require(every <= time_max / static_cast<Time::rep>(position + 1),
@@ -123,27 +123,32 @@ void include_files(Node& root, const std::string& name, const ReadFile& read) {
     include_below(root, name, read, 0);
 }
 
-void load_traces(Node& node, const std::string& name, const ReadFile& read) {
-    for (Node& item : node.items) {
-        load_traces(item, name, read);
+void load_traces(Node& node,
+                 const std::string& name,
+                 const ReadFile& read,
+                 const std::string& path) {
+    for (std::size_t i = 0; i < node.items.size(); ++i) {
+        load_traces(node.items[i], name, read, fmt::format("{}[{}]", path, i));
     }
     for (auto& [key, value] : node.fields) {
-        load_traces(value, name, read);
+        load_traces(value, name, read, path.empty() ? key : fmt::format("{}.{}", path, key));
     }
     const Node file = node.kind == Node::Kind::map ? node.take("traceFile") : Node{};
     if (file.kind == Node::Kind::null) {
         return;
     }
+    const std::string key = path.empty() ? "traceFile" : path + ".traceFile";
+    const auto refuse = [&](const char* why) {
+        return InvalidArgument(fmt::format("{}: {}: {}", file.place, key, why));
+    };
     if (!read || file.kind != Node::Kind::scalar) {
-        throw InvalidArgument(
-            fmt::format("{}: traceFile: expected the name of a file", file.place));
+        throw refuse("expected the name of a file");
     }
     if (node.find("trace") != nullptr) {
-        throw InvalidArgument(
-            fmt::format("{}: traceFile: trace is set, too; keep one", file.place));
+        throw refuse("trace is set, too; keep one");
     }
-    const std::string path = (std::filesystem::path(name).parent_path() / file.scalar).string();
-    node.fields.emplace_back("trace", trace_of(path, read_named(file, "traceFile", path, read)));
+    const std::string found = (std::filesystem::path(name).parent_path() / file.scalar).string();
+    node.fields.emplace_back("trace", trace_of(found, read_named(file, key, found, read)));
 }
 
 void expand_services(Node& root) {
@@ -158,12 +163,13 @@ void expand_services(Node& root) {
     }
     std::vector<Node> all;
     for (Node& service : services->items) {
+        const std::string path = fmt::format("services[{}]", &service - services->items.data());
         if (service.kind != Node::Kind::map) {
             throw InvalidArgument(
-                fmt::format("{}: services: each entry holds keys, name among them", service.place));
+                fmt::format("{}: {}: each entry holds keys, name among them", service.place, path));
         }
         merge_below(service, defaults);
-        Fields fields(service, fmt::format("services[{}]", &service - services->items.data()), {});
+        Fields fields(service, path, {});
         int replicas = 1;
         fields.read("replicas", replicas);
         fields.require(replicas >= 0 && replicas <= services_max,
@@ -180,9 +186,9 @@ void expand_services(Node& root) {
         for (int i = 1; i <= replicas; ++i) {
             Node& copy = all.emplace_back(stripped);
             if (Node* name = copy.find("name"); name != nullptr) {
-                name->scalar = numbered(*name, i, replicas);
+                name->scalar = numbered(*name, path, i, replicas);
             }
-            place_start(copy, all.size() - 1);
+            place_start(copy, path, all.size() - 1);
         }
     }
     services->items = std::move(all);

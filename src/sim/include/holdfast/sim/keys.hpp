@@ -9,8 +9,8 @@
 namespace holdfast::sim {
 
 struct ScenarioKey {
-    std::string path;      // "services[0].workload.rate"
-    std::string kind;      // "duration", "number", "whole number", "true or false", "text"
+    std::string path;  // "services[0].workload.rate"
+    std::string kind;  // "duration", "number", "whole number", "text", or the words to choose from
     std::string fallback;  // What is in force if it is missing; empty if it must be given.
 };
 
