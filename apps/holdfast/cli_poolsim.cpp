@@ -1,4 +1,6 @@
 // The words of `holdfast poolsim`.
+#include <charconv>
+
 #include "command_line.hpp"
 
 namespace holdfast::app {
@@ -58,7 +60,12 @@ void CommandLine::add_poolsim_seeds(CLI::App& verb) {
     verb.add_option("--seed,--seeds", poolsim_.seeds, "One, or many: 1..200; else the file's.");
     verb.add_option("--jobs", poolsim_.jobs, "Threads; else one per core.");
     verb.add_option("--confidence", poolsim_.confidence, "The share of runs that must hold.")
-        ->check(CLI::Range(0.0, 1.0))
+        ->check([](const std::string& text) {
+            double share = -1;
+            (void)std::from_chars(text.data(), text.data() + text.size(), share);
+            const bool fine = share >= 0 && share <= 1;  // Said so, "nan" is not.
+            return fine ? std::string() : "give a share, 0 to 1";
+        })
         ->capture_default_str();
     verb.add_option("--assert", poolsim_.assertion, "Let only this assertion count.");
 }
@@ -91,7 +98,7 @@ void CommandLine::add_poolsim_many(CLI::App& noun) {
         add_poolsim_verb(noun, "sweep", "Simulate every combination of values.", &poolsim_sweep);
     add_poolsim_seeds(*sweep);
     many(sweep->add_option("--sweep", poolsim_.sweeps, "KEY=20,50 or KEY=0s..10m/30s."));
-    sweep->add_option("--bisect", poolsim_.bisect, "KEY=LOW..HIGH: the largest that holds.");
+    sweep->add_option("--bisect", poolsim_.bisect, "KEY or KEY=LOW..HIGH: the largest that holds.");
     add_poolsim_plot(*sweep);
     CLI::App* compare = add_poolsim_verb(
         noun, "compare", "Two scenarios, or one and a what-if, side by side.", &poolsim_compare);

@@ -165,7 +165,8 @@ std::string figures_text(const sim::Scenario& scenario, const sim::Result& resul
 int run_once(const Context& context,
              const PoolsimRequest& request,
              const sim::Scenario& scenario,
-             std::uint64_t seed) {
+             std::uint64_t seed,
+             std::vector<sim::Suite>& suites) {
     sim::Result result = simulate(context, request, scenario, seed);
     keep_asserted(request, result.violations);
     // The table first: whoever looks for the cause of a failure needs it most.
@@ -174,13 +175,7 @@ int run_once(const Context& context,
             request.csv,
             request.wide ? sim::wide_csv_of(scenario, result) : sim::csv_of(scenario, result));
     }
-    if (!request.junit.empty()) {
-        write_text_file(
-            request.junit,
-            sim::junit_of(
-                scenario,
-                {{.seed = seed, .events = result.events, .violations = result.violations}}));
-    }
+    suites.push_back({scenario.name, {{.seed = seed, .violations = result.violations}}});
     if (!request.plot.empty()) {
         write_text_file(request.plot, sim::page_of(scenario, result));
     }
@@ -230,7 +225,8 @@ std::string spreads_text(const std::vector<sim::Spread>& spreads) {
 int run_many(const Context& context,
              const PoolsimRequest& request,
              const sim::Scenario& scenario,
-             const std::vector<std::uint64_t>& seeds) {
+             const std::vector<std::uint64_t>& seeds,
+             std::vector<sim::Suite>& suites) {
     if (!(request.csv.empty() && request.plot.empty() && request.traced.empty() &&
           request.explain.empty())) {
         throw InvalidArgument(
@@ -244,9 +240,7 @@ int run_many(const Context& context,
     const std::vector<sim::Outcome> outcomes = run_jobs(context, request, jobs);
     const std::size_t passed = passing(outcomes);
     const bool holds = enough(request, passed, outcomes.size());
-    if (!request.junit.empty()) {
-        write_text_file(request.junit, sim::junit_of(scenario, outcomes));
-    }
+    suites.push_back({scenario.name, outcomes});
     if (context.json) {
         print(Json{{"schema", poolsim_schema_version},
                    {"scenario", scenario.name},
@@ -286,9 +280,8 @@ int poolsim_run(const Context& context, const PoolsimRequest& request) {
     if (files.empty() && request.old_flags) {
         files.emplace_back(built_in);
     }
-    if (files.size() > 1 &&
-        !(request.csv.empty() && request.junit.empty() && request.plot.empty())) {
-        throw InvalidArgument("--out, --junit and --plot hold one scenario; name one file");
+    if (files.size() > 1 && !(request.csv.empty() && request.plot.empty())) {
+        throw InvalidArgument("--out and --plot hold one scenario; name one file");
     }
     require_folders(request);
     std::vector<sim::Scenario> scenarios;  // All are read before the first is simulated.
@@ -297,11 +290,16 @@ int poolsim_run(const Context& context, const PoolsimRequest& request) {
         scenarios.push_back(load_scenario(context, request, file));
     }
     int worst = exit_done;
+    std::vector<sim::Suite> suites;
     for (const sim::Scenario& scenario : scenarios) {
         const std::vector<std::uint64_t> seeds = seeds_of(request, scenario);
-        worst = std::max(worst,
-                         seeds.size() == 1 ? run_once(context, request, scenario, seeds.front())
-                                           : run_many(context, request, scenario, seeds));
+        worst =
+            std::max(worst,
+                     seeds.size() == 1 ? run_once(context, request, scenario, seeds.front(), suites)
+                                       : run_many(context, request, scenario, seeds, suites));
+    }
+    if (!request.junit.empty()) {
+        write_text_file(request.junit, sim::junit_of(suites));
     }
     return worst;
 }
@@ -347,10 +345,10 @@ int poolsim_schema(const Context& context, const PoolsimRequest& request) {
     const sim::Profile profile =
         request.profile.empty() ? sim::Profile::standard : sim::parse_profile(request.profile);
     Json all = Json::array();
-    Table table{{{"key"}, {"kind"}, {"default"}}};
+    Table table{{{"key"}, {"default"}, {"kind"}}};
     for (const sim::ScenarioKey& key : sim::scenario_keys(profile)) {
         all.push_back({{"key", key.path}, {"kind", key.kind}, {"default", key.fallback}});
-        table.add({key.path, key.kind, key.fallback});
+        table.add({key.path, key.fallback, key.kind});
     }
     print(context.json ? Json{{"schema", poolsim_schema_version}, {"keys", all}}.dump() + "\n"
                        : table.text());

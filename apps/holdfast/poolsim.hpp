@@ -28,7 +28,7 @@ struct PoolsimRequest {
 
     std::vector<std::string> sweeps;  // KEY=VALUES
     std::string assertion;            // Only this one counts; empty: all.
-    std::string bisect;               // KEY=LOW..HIGH
+    std::string bisect;               // KEY=LOW..HIGH, or KEY
     std::vector<std::string> what_if;
 };
 

@@ -132,34 +132,43 @@ std::string page_of(const PoolsimRequest& request,
     return sim::page_of(request.files.at(0), maps);
 }
 
-// --bisect KEY=LOW..HIGH
+// --bisect KEY=LOW..HIGH, or KEY alone.
 int bisect(const Context& context, const PoolsimRequest& request) {
     if (!(request.sweeps.empty() && request.plot.empty())) {
         throw InvalidArgument("--bisect looks for one value; leave --sweep and --plot out");
     }
-    const sim::Bounds bounds = sim::parse_bounds(request.bisect);
+    const sim::Bounds wanted = sim::parse_bounds(request.bisect);
     Progress progress{context.quiet};
     const auto passes = [&](std::int64_t value) {
-        progress.show(fmt::format("{} = {}", bounds.key, bounds.text(value)));
-        const std::vector<Point> points =
-            run_sweep(quietly(context), request, {{bounds.key, {bounds.text(value)}}});
-        return enough(request, points.front().passed, points.front().outcomes.size());
+        progress.show(fmt::format("{} = {}", wanted.key, wanted.text(value)));
+        try {
+            const std::vector<Point> points =
+                run_sweep(quietly(context), request, {{wanted.key, {wanted.text(value)}}});
+            return enough(request, points.front().passed, points.front().outcomes.size());
+        } catch (const InvalidArgument&) {
+            // A value that is refused is beyond the edge, unless the key is.
+            if (!wanted.open || value == wanted.low) {
+                throw;
+            }
+            return false;
+        }
     };
+    const sim::Bounds bounds = wanted.open ? sim::narrowed(wanted, passes) : wanted;
     const std::int64_t best = sim::largest_passing(bounds.low, bounds.high, passes);
     progress.clear();
     if (best < bounds.low) {
         say(context,
-            {{"key", bounds.key}, {"largest", nullptr}},
+            {{"key", wanted.key}, {"largest", nullptr}},
             fmt::format("no {} from {} to {} holds",
-                        bounds.key,
-                        bounds.text(bounds.low),
-                        bounds.text(bounds.high)));
+                        wanted.key,
+                        wanted.text(wanted.low),
+                        wanted.text(wanted.high)));
         return exit_refused;
     }
     return say(context,
-               {{"key", bounds.key},
-                {"largest", bounds.unit == sim::Time{0} ? Json(best) : Json(bounds.text(best))}},
-               fmt::format("the largest {} that holds is {}", bounds.key, bounds.text(best)));
+               {{"key", wanted.key},
+                {"largest", wanted.unit == sim::Time{0} ? Json(best) : Json(wanted.text(best))}},
+               fmt::format("the largest {} that holds is {}", wanted.key, wanted.text(best)));
 }
 
 // --what-if burst=0: the words people use, for the keys they mean.

@@ -12,6 +12,7 @@
 
 #include <holdfast/base/error.hpp>
 #include <holdfast/base/units.hpp>
+#include <holdfast/pool/config.hpp>
 #include <holdfast/sim/simulation.hpp>
 
 namespace holdfast::sim {
@@ -86,16 +87,16 @@ std::optional<Number> parse_number(std::string_view text) {
     return whole ? std::optional(value) : std::nullopt;
 }
 
-// "A..B/STEP" as texts; nothing if it does not look like that.
+// "A..B/STEP" as texts, or "A..B" of numbers; nothing if it does not look like that.
 std::optional<std::vector<std::string>> parse_range(std::string_view text) {
     const auto dots = text.find("..");
-    const auto slash = text.find('/');
-    if (dots == std::string_view::npos || slash == std::string_view::npos || slash < dots) {
+    if (dots == std::string_view::npos) {
         return std::nullopt;
     }
+    const auto slash = std::min(text.find('/', dots), text.size());
     const std::string_view from = text.substr(0, dots);
     const std::string_view to = text.substr(dots + 2, slash - dots - 2);
-    const std::string_view step = text.substr(slash + 1);
+    const std::string_view step = slash == text.size() ? "1" : text.substr(slash + 1);
     const bool plain = parse_number<std::int64_t>(step).has_value();
     const auto number = [&](std::string_view part) {
         const auto found = parse_number<std::int64_t>(part);
@@ -185,6 +186,9 @@ Bounds parse_bounds(std::string_view text) {
             "'{}' has no bounds; write KEY=LOW..HIGH, as in defaults.targetReady=10..500", text));
     };
     const auto equals = text.find('=');
+    if (equals == std::string_view::npos && !text.empty()) {
+        return {.key = std::string(text), .low = 1, .high = pool::target_max, .open = true};
+    }
     const auto dots = text.find("..", std::min(equals, text.size()));
     if (equals == std::string_view::npos || equals == 0 || dots == std::string_view::npos) {
         throw refuse();
@@ -209,6 +213,20 @@ Bounds parse_bounds(std::string_view text) {
     if (bounds.low < 0 || bounds.high < bounds.low) {
         throw refuse();
     }
+    return bounds;
+}
+
+Bounds narrowed(Bounds bounds, const std::function<bool(std::int64_t)>& passes) {
+    bool passed = false;
+    for (std::int64_t value = bounds.low; value <= bounds.high; value *= 2) {
+        if (passes(value)) {
+            passed = true;
+            bounds.low = value;
+        } else if (passed) {
+            bounds.high = value - 1;
+        }
+    }
+    bounds.high = passed ? bounds.high : bounds.low - 1;
     return bounds;
 }
 

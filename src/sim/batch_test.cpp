@@ -24,9 +24,10 @@ TEST(Sweep, TakesListsAndRangesOfNumbersAndDurations) {
     HOLDFAST_CHECK("poolsim sweep.axes");
     EXPECT_THAT(parse_axis("a.b=1,x,30s").values, ElementsAre("1", "x", "30s"));
     EXPECT_THAT(parse_axis("a=10..50/20").values, ElementsAre("10", "30", "50"));
+    EXPECT_THAT(parse_axis("a=1..3").values, ElementsAre("1", "2", "3"));
     EXPECT_THAT(parse_axis("services[*].jitter=0s..1m/30s").values, ElementsAre("0s", "30s", "1m"));
     EXPECT_EQ(parse_axis("services[*].jitter=0s..1m/30s").key, "services[*].jitter");
-    for (const char* bad : {"", "a", "=1", "a=", "a=5..1/1", "a=1..5/0", "a=1..x/1"}) {
+    for (const char* bad : {"", "a", "=1", "a=", "a=5..1/1", "a=1..5/0", "a=1..x/1", "a=0s..1m"}) {
         EXPECT_THROW((void)parse_axis(bad), InvalidArgument) << bad;
     }
 }
@@ -51,8 +52,7 @@ TEST(Bisection, HasBoundsOfNumbersOrDurations) {
     EXPECT_EQ(seconds.high, 600);
     EXPECT_EQ(seconds.text(90), "1m30s");
     EXPECT_EQ(parse_bounds("a=50ms..1s").text(51), "51ms");
-    for (const char* bad :
-         {"", "a", "a=", "=1..2", "a=1", "a=5..1", "a=-1..3", "a=1s..x", "a=1..2s"}) {
+    for (const char* bad : {"", "a=", "=1..2", "a=1", "a=5..1", "a=-1..3", "a=1s..x", "a=1..2s"}) {
         EXPECT_THROW((void)parse_bounds(bad), InvalidArgument) << bad;
     }
 }
@@ -68,6 +68,25 @@ TEST(Bisection, FindsTheLargestThatPasses) {
         EXPECT_EQ(largest_passing(1, 20, passes), edge);
         EXPECT_LE(asked, 5);
     }
+}
+
+TEST(Bisection, WithoutBoundsComesFromBelow) {
+    HOLDFAST_CHECK("poolsim sweep.bisect");
+    const Bounds open = parse_bounds("targetReady");
+    EXPECT_TRUE(open.open);
+    EXPECT_FALSE(parse_bounds("targetReady=1..9").open);
+    for (const auto& [least, most] : {std::pair{1, 700}, {1, 1}, {20, 700}, {20, 100'000}}) {
+        std::int64_t largest_asked = 0;
+        const auto passes = [&](std::int64_t value) {
+            largest_asked = std::max(largest_asked, value);
+            return value >= least && value <= most;
+        };
+        const Bounds near = narrowed(open, passes);
+        EXPECT_EQ(largest_passing(near.low, near.high, passes), most);
+        EXPECT_LE(largest_asked, 2 * most);
+    }
+    const Bounds nowhere = narrowed(open, [](std::int64_t) { return false; });
+    EXPECT_LT(nowhere.high, nowhere.low);
 }
 
 TEST(Spread, HasMeanDeviationPercentilesAndTheWorstSeed) {

@@ -122,6 +122,26 @@ std::string table_line(const Observations& seen) {
     return text + "\n";
 }
 
+std::string junit_suite(const Suite& suite) {
+    std::string cases;
+    std::size_t failures = 0;
+    for (const Outcome& outcome : suite.outcomes) {
+        cases += fmt::format("  <testcase classname=\"{}\" name=\"seed {}\">",
+                             escape_xml(suite.scenario),
+                             outcome.seed);
+        for (const Violation& violation : outcome.violations) {
+            cases += fmt::format("<failure message=\"{}\"/>", escape_xml(told(violation)));
+        }
+        cases += "</testcase>\n";
+        failures += outcome.passed() ? 0 : 1;
+    }
+    return fmt::format("<testsuite name=\"{}\" tests=\"{}\" failures=\"{}\">\n{}</testsuite>\n",
+                       escape_xml(suite.scenario),
+                       suite.outcomes.size(),
+                       failures,
+                       cases);
+}
+
 }  // namespace
 
 std::string told(const Violation& violation) {
@@ -172,26 +192,14 @@ std::string verdict_of(const Result& result) {
     return text;
 }
 
-std::string junit_of(const Scenario& scenario, const std::vector<Outcome>& outcomes) {
-    std::string cases;
-    std::size_t failures = 0;
-    for (const Outcome& outcome : outcomes) {
-        cases += fmt::format("  <testcase classname=\"{}\" name=\"seed {}\">",
-                             escape_xml(scenario.name),
-                             outcome.seed);
-        for (const Violation& violation : outcome.violations) {
-            cases += fmt::format("<failure message=\"{}\"/>", escape_xml(told(violation)));
-        }
-        cases += "</testcase>\n";
-        failures += outcome.passed() ? 0 : 1;
+std::string junit_of(const std::vector<Suite>& suites) {
+    std::string text;
+    for (const Suite& suite : suites) {
+        text += junit_suite(suite);
     }
     return fmt::format(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"{}\" tests=\"{}\" "
-        "failures=\"{}\">\n{}</testsuite>\n",
-        escape_xml(scenario.name),
-        outcomes.size(),
-        failures,
-        cases);
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}",
+        suites.size() == 1 ? text : fmt::format("<testsuites>\n{}</testsuites>\n", text));
 }
 
 std::string wide_csv_of(const Scenario& scenario, const Result& result) {

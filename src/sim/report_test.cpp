@@ -22,10 +22,12 @@ TEST(Report, NamesAreQuotedWhereTheyMustBe) {
 }
 
 TEST(Report, AFailureInJUnitSaysWhereAndWhen) {
-    Scenario scenario{.name = "fleet<1>"};
     const Violation late{
         .assertion = "ready", .service = "a&\x01", .at = seconds{7}, .what = "late"};
-    const std::string xml = junit_of(scenario, {{.seed = 3, .violations = {late}}, {.seed = 4}});
+    const Suite suite{"fleet<1>", {{.seed = 3, .violations = {late}}, {.seed = 4}}};
+    const std::string xml = junit_of({suite});
+    EXPECT_THAT(xml, testing::Not(HasSubstr("testsuites")));
+    EXPECT_THAT(junit_of({suite, suite}), HasSubstr("</testsuite>\n</testsuites>\n"));
     EXPECT_THAT(xml, HasSubstr("<testsuite name=\"fleet&lt;1&gt;\" tests=\"2\" failures=\"1\">"));
     EXPECT_THAT(xml, HasSubstr("<failure message=\"ready: a&amp; : late (at 7s)\"/>"));
 }

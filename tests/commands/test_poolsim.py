@@ -94,6 +94,16 @@ class Poolsim(binary.CommandTest):
             self.assertIn("there is no folder 'nowhere'", done.err)
             self.assertEqual(done.out, "")
 
+    def test_the_verdicts_of_several_scenarios_stand_in_one_file(self):
+        slow = self.write("slow.yaml", SLOW)
+        done = self.run_it(
+            *("poolsim", "run", "local", slow, "--set", "duration=1m", "--junit", "all.xml")
+        )
+        self.assertEqual(done.code, REFUSED, done)
+        suites = xml.etree.ElementTree.parse(self.folder / "all.xml").getroot()
+        self.assertEqual([s.attrib["name"] for s in suites], ["local", slow])
+        self.assertEqual([s.attrib["failures"] for s in suites], ["0", "1"])
+
     def test_a_folder_does_not_hide_a_shipped_scenario(self):
         (self.folder / "local").mkdir()
         self.assertEqual(self.run_it("poolsim", "check", "local").code, DONE)
@@ -124,6 +134,10 @@ class Poolsim(binary.CommandTest):
         self.assertIn("holds in 8 of 8 runs", done.out)
         other = xml.etree.ElementTree.parse(self.folder / "other.xml").getroot()
         self.assertEqual(other.attrib["failures"], "0", "those of another do not count")
+        for share in ("nan", "1.1", "-0.1", "x"):
+            done = self.run_it(*many, "--confidence", share)
+            self.assertEqual(done.code, USAGE, done)
+            self.assertIn("--confidence", done.err)
         one = self.run_it(*many, "--json", "--jobs", "1", "--confidence", "0")
         two = self.run_it(*many, "--json", "--jobs", "2", "--confidence", "0")
         self.assertEqual(one.out, two.out, "threads change nothing")
@@ -144,10 +158,17 @@ class Poolsim(binary.CommandTest):
         )
         self.assertEqual(done.code, DONE, done)
         self.assertEqual(done.json["largest"], "29s", "they are there within a second")
-        for words in (["--bisect", "limiterPerSec"], ["--bisect", "limiterPerSec=5..1"]):
+        alone = self.run_it("poolsim", "sweep", *short, "--bisect", "targetReady", "--json")
+        self.assertEqual(alone.code, DONE, alone)
+        self.assertTrue(1400 <= alone.json["largest"] <= 1500, alone)
+        for words in (["--bisect", "limiterPerSec="], ["--bisect", "limiterPerSec=5..1"]):
             done = self.run_it("poolsim", "sweep", *short, *words)
             self.assertEqual(done.code, USAGE, done)
             self.assertIn("write KEY=LOW..HIGH", done.err)
+        for words in (["--bisect", "targetRaedy"], ["--bisect", "jitter"]):
+            done = self.run_it("poolsim", "sweep", *short, *words)
+            self.assertEqual(done.code, USAGE, done)
+            self.assertIn(f"{words[1]}: ", done.err)
         done = self.run_it(
             "poolsim", "sweep", *short, "--bisect", "limiterPerSec=1..9", "--plot", "x.html"
         )
@@ -180,6 +201,7 @@ class Poolsim(binary.CommandTest):
         self.assertEqual(done.code, DONE, done)
         self.assertIn("at 500ms: ", done.out)
         self.assertIn("worker: starts", done.err)
+        self.assertIn("worker: opens one, ", done.err)
         short = ("poolsim", "run", "local", "--set", "duration=10s", "--explain")
         self.assertIn("at 500ms: ", self.run_it(*short, "t=500ms").out)
         done = self.run_it(*short, "617s")
@@ -226,7 +248,7 @@ class Poolsim(binary.CommandTest):
     def test_schema_lists_the_keys(self):
         done = self.run_it("poolsim", "schema")
         self.assertEqual(done.code, DONE, done)
-        self.assertRegex(done.out, r"services\[0\]\.guardWindow +duration +45s")
+        self.assertRegex(done.out, r"services\[0\]\.guardWindow +45s +duration")
 
     def test_list_names_what_run_takes(self):
         done = self.run_it("poolsim", "list", "--json")

@@ -43,7 +43,7 @@ struct Axis {
     std::vector<std::string> values;
 };
 
-// "KEY=1,5,9", "KEY=10..50/10" or "KEY=0s..10m/30s". Else invalid_argument.
+// "KEY=1,5,9", "KEY=1..9", "KEY=10..50/10" or "KEY=0s..10m/30s". Else invalid_argument.
 [[nodiscard]] Axis parse_axis(std::string_view text);
 
 // Every combination, the last axis moving fastest. Invalid_argument beyond runs_max.
@@ -54,14 +54,20 @@ struct Bounds {
     std::string key;
     std::int64_t low = 0;
     std::int64_t high = 0;
-    Time unit{};  // Of both, if they are durations; else zero.
+    Time unit{};        // Of both, if they are durations; else zero.
+    bool open = false;  // Nobody gave them; see narrowed().
 
     [[nodiscard]] std::string text(std::int64_t value) const;
 };
 
 // "KEY=10..500" or "KEY=1s..10m"; durations are looked at by the second, or by the millisecond if
-// they are given so. Else invalid_argument.
+// they are given so. "KEY" alone is open, from one on. Else invalid_argument.
 [[nodiscard]] Bounds parse_bounds(std::string_view text);
+
+// Open bounds drawn round the edge: one, two, four and so on, up to the first that fails after one
+// that passed. So nothing is simulated that is more than twice as large as it must be. Empty if
+// none passes.
+[[nodiscard]] Bounds narrowed(Bounds bounds, const std::function<bool(std::int64_t)>& passes);
 
 // The largest value from `low` to `high` that passes, if all below it do; below `low` if none does.
 // `passes` is asked about log2(high - low) times.

@@ -26,8 +26,15 @@ namespace holdfast::sim {
 // The same with a row per sample, and columns for each service: "history-1.size".
 [[nodiscard]] std::string wide_csv_of(const Scenario& scenario, const Result& result);
 
-// A test case per run, with its violations, as JUnit XML.
-[[nodiscard]] std::string junit_of(const Scenario& scenario, const std::vector<Outcome>& outcomes);
+// What came of one scenario.
+struct Suite {
+    std::string scenario;
+    std::vector<Outcome> outcomes;
+};
+
+// As JUnit XML: a suite per scenario, below <testsuites> if there are several, and in it a test case
+// per run, with its violations.
+[[nodiscard]] std::string junit_of(const std::vector<Suite>& suites);
 
 // Simulated time as a moment: the simulation starts at 2026-01-01T00:00:00Z.
 [[nodiscard]] std::string moment_text(Time at);
