@@ -80,6 +80,7 @@ Json point_json(const Point& point) {
 
 std::string table_of(const std::vector<sim::Axis>& axes, const std::vector<Point>& points) {
     std::vector<Column> columns;
+    columns.reserve(axes.size());
     for (const sim::Axis& axis : axes) {
         columns.push_back({axis.key, Align::right});
     }
@@ -91,6 +92,7 @@ std::string table_of(const std::vector<sim::Axis>& axes, const std::vector<Point
     Table table{std::move(columns)};
     for (const Point& point : points) {
         std::vector<std::string> cells;
+        cells.reserve(point.at.size());
         for (const sim::Override& value : point.at) {
             cells.push_back(value.value);
         }

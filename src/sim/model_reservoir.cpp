@@ -162,7 +162,7 @@ private:
     }
 
     void sample() {
-        for (Sample& one : row(agenda_.now())) {
+        for (const Sample& one : row(agenda_.now())) {
             result_.samples.push_back(one);
         }
         agenda_.after(scenario_.sample_every, {.step = Step::sample});
