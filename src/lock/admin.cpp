@@ -59,11 +59,9 @@ bool Locks::force_release(std::string_view key, Fence expected, const CallOption
                 if (!held || held->get<std::string>(3) != to_string(expected)) {
                     throw NotTheFence{};
                 }
-                if (!reserve_for_first(tx,
-                                       core_->tables(),
-                                       core_->settings(),
-                                       storage,
-                                       held->get<std::string>(0)) &&
+                if (reserve_for_first(
+                        tx, core_->tables(), core_->settings(), storage, held->get<std::string>(0))
+                        .empty() &&
                     tx.count(statements::free_by_fence.with(core_->tables()),
                              storage,
                              to_string(expected)) == 0) {

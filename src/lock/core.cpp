@@ -46,11 +46,11 @@ Capabilities capabilities_of(const sql::Dialect& dialect) {
             .time_authority = server ? TimeAuthority::server : TimeAuthority::client};
 }
 
-// Conflicts of one key are short: many quick tries.
+// Conflicts of one key are short: many quick tries, each after anything from nothing to 200 ms.
 sql::RetryPolicy retry_policy(const sql::Dialect& dialect) {
     return {.max_retries = dialect.locks_block ? 5 : 10,
             .base_delay = std::chrono::milliseconds{3},
-            .max_delay = std::chrono::milliseconds{200},
+            .max_delay = std::chrono::milliseconds{100},
             .jitter_factor = 1.0};
 }
 
@@ -83,7 +83,7 @@ Locks::Core::Core(sql::Database& db, LocksOptions options, const Hooks& hooks)
       forms_(make_forms(db, tables(), settings())),
       live_(options_.metrics, db.name(), clock_),
       orphans_(*forms_),
-      line_(db, tables(), *forms_, options_.call_timeout) {
+      line_(db, tables(), *forms_, options_.call_timeout, hooks_.neighbourly) {
     if (db.dialect().product == sql::Product::sqlite && !options_.names.schema.empty()) {
         throw LockError(LockCode::invalid_argument, "a SQLite file has no schemas; leave it empty");
     }

@@ -8,15 +8,15 @@
 
 namespace holdfast::lock {
 
-bool reserve_for_first(sql::Tx& tx,
-                       const sql::TableNames& tables,
-                       FormSettings settings,
-                       const std::string& key,
-                       const std::string& lock_id) {
+std::string reserve_for_first(sql::Tx& tx,
+                              const sql::TableNames& tables,
+                              FormSettings settings,
+                              const std::string& key,
+                              const std::string& lock_id) {
     const sql::Rows rows = tx.query(statements::first_in_line.with(tables), key, lock_id);
     const auto first = rows.single();
     if (!first) {
-        return false;
+        return {};
     }
     const auto next = first->get<std::string>(1);
     if (tx.count(statements::reserve.with(tables),
@@ -24,11 +24,12 @@ bool reserve_for_first(sql::Tx& tx,
                  next,
                  settings.tolerance.count(),
                  settings.reservation.count()) == 0) {
-        return false;
+        return {};
     }
     tx.exec(statements::leave_line.with(tables), key, next);
-    tx.notify(waiters_channel, first->get<std::string>(2));
-    return true;
+    auto waiter = first->get<std::string>(2);
+    tx.notify(waiters_channel, waiter);
+    return waiter;
 }
 
 Missing why_missing(std::optional<std::int64_t> expires_at_ms) {

@@ -44,7 +44,8 @@ struct Claimed {
 struct Freed {
     bool ok = false;
     std::optional<Missing> why{};
-    std::string called{};  // The waiter whose turn has come; empty if the database calls by itself.
+    std::string called{};  // The waiter for whom the key is kept now.
+    std::string key{};     // The storage key that is free now, if it is kept for nobody.
 };
 
 struct Prolonged {
@@ -109,12 +110,12 @@ inline constexpr std::string_view waiters_channel = "holdfast_locks";
 // ---- Shared by the forms ------------------------------------------------------------------------
 
 // Keeps the key of a live lock free for the first in line, in the holder's place, and calls them.
-// False if there is nobody, or the lock is no longer live and this id's.
-[[nodiscard]] bool reserve_for_first(sql::Tx& tx,
-                                     const sql::TableNames& tables,
-                                     FormSettings settings,
-                                     const std::string& key,
-                                     const std::string& lock_id);
+// The waiter who was called; empty if there is nobody, or the lock is no longer live and this id's.
+[[nodiscard]] std::string reserve_for_first(sql::Tx& tx,
+                                            const sql::TableNames& tables,
+                                            FormSettings settings,
+                                            const std::string& key,
+                                            const std::string& lock_id);
 
 // Thrown out of a transaction to undo it because a claim was refused; never leaves this floor.
 struct Refused {

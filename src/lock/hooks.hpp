@@ -15,6 +15,9 @@ struct Locks::Hooks {
     bool refuse_born_expired = true;
     // How long a key is kept for the first in line.
     std::chrono::milliseconds reservation{250};
+    // How long the first of a process waits for a neighbour to give the key back, before it stands
+    // in the database's line.
+    std::chrono::milliseconds neighbourly{20};
     // How long a server keeps rows for a client that has stopped in the middle of a transaction.
     std::chrono::milliseconds idle_max{10'000};
     // How many bytes a storage key may have. Empty: as many as the database allows, which no key of

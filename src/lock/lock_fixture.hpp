@@ -227,7 +227,7 @@ using test::all_at_once;
 
 // For stories about whose turn it is: a turn is kept for a quarter of a second, and a busy machine
 // may need that for the next line of the story.
-inline constexpr Locks::Hooks unhurried{.reservation = 20s};
+inline constexpr Locks::Hooks unhurried{.reservation = 20s, .neighbourly = 20s};
 
 class LockStory : public testing::TestWithParam<Setting> {
 protected:

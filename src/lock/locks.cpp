@@ -77,9 +77,7 @@ Released Locks::release(const LockId& lock_id, const CallOptions& options) {
         throw;
     }
     core_->count_release(lock_id, freed.ok);
-    if (!freed.called.empty()) {
-        core_->line().call(freed.called);  // Faster than the notification, if it is one of us.
-    }
+    core_->line().pass_on(freed);
     return {.ok = freed.ok, .why = freed.why, .indeterminate = repeated && !freed.ok};
 }
 

@@ -85,11 +85,12 @@ public:
             if (!is_live(server_time(expires), server_time(now), settings_.tolerance)) {
                 return Freed{.why = Missing::expired};
             }
-            if (!reserve_for_first(tx, tables_, settings_, key, lock_id.reveal())) {
-                tx.exec(
-                    statements::free.with(tables_), lock_id.reveal(), settings_.tolerance.count());
+            std::string called = reserve_for_first(tx, tables_, settings_, key, lock_id.reveal());
+            if (!called.empty()) {
+                return Freed{.ok = true, .called = std::move(called)};
             }
-            return Freed{.ok = true};
+            tx.exec(statements::free.with(tables_), lock_id.reveal(), settings_.tolerance.count());
+            return Freed{.ok = true, .key = key};
         });
     }
 

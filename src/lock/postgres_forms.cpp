@@ -120,10 +120,10 @@ private:
                                        lock_id.reveal(),
                                        settings_.tolerance.count())
                                    .rows;
-        const auto [relaxed, expires, now] =
+        const auto [key, expires, now] =
             rows[0].as<std::optional<std::string>, std::optional<std::int64_t>, std::int64_t>();
-        if (relaxed) {
-            return Freed{.ok = true};
+        if (key) {
+            return Freed{.ok = true, .key = *key};
         }
         if (expires && is_live(server_time(*expires), server_time(now), settings_.tolerance)) {
             return std::nullopt;
@@ -142,7 +142,9 @@ private:
                                    .rows;
         const bool ok = rows[0].get<std::int64_t>(0) > 0;
         if (ok) {
-            return {.ok = true, .called = rows[0].get<std::optional<std::string>>(2).value_or("")};
+            return {.ok = true,
+                    .called = rows[0].get<std::optional<std::string>>(2).value_or(""),
+                    .key = rows[0].get<std::optional<std::string>>(3).value_or("")};
         }
         return {.ok = false, .why = why_missing(rows[0].get<std::optional<std::int64_t>>(1))};
     }

@@ -54,7 +54,7 @@ FROM (SELECT 1) one LEFT JOIN l ON true
 )"};
 
 // $1 lock id, $2 tolerance. Frees the lock unless somebody waits for its key: for half the price
-// of the statement below, which is needed then. Always one row: null unless it was freed, and
+// of the statement below, which is needed then. Always one row: the key if it was freed, and
 // if it was not, the row's expiry before the statement. The commit need not be flushed: to lose it
 // leaves the lock held until it expires.
 inline constexpr Statement free_unless_awaited{"lock.free_unless_awaited", R"(
@@ -63,17 +63,17 @@ WITH d AS (
     WHERE t.lock_id = $1 AND t.expires_at_ms > {now_us} / 1000 - $2
       AND NOT EXISTS (SELECT 1 FROM {table.waiters} q
                       WHERE q.key = t.key AND q.until_ms > {now_us} / 1000 AND q.lock_id <> $1)
-    RETURNING set_config('synchronous_commit', 'off', true) AS relaxed)
-SELECT d.relaxed,
-       CASE WHEN d.relaxed IS NULL
+    RETURNING t.key, set_config('synchronous_commit', 'off', true))
+SELECT d.key,
+       CASE WHEN d.key IS NULL
             THEN (SELECT expires_at_ms FROM {table.locks} WHERE lock_id = $1) END,
        {now_us} / 1000
 FROM (SELECT 1) one LEFT JOIN d ON true
 )"};
 
 // $1 lock id, $2 tolerance, $3 how long the key stays free for the first in line, $4 channel.
-// How many were freed, the row's expiry before the statement, and who was called. Flushed as
-// little.
+// How many were freed, the row's expiry before the statement, who was called, and the key if nobody
+// was. Flushed as little.
 inline constexpr Statement free_at_once{"lock.free_at_once", R"(
 WITH w AS (
     SELECT q.key, q.since_us, q.lock_id, q.waiter FROM {table.waiters} q
@@ -90,7 +90,7 @@ r AS (
 d AS (
     DELETE FROM {table.locks}
     WHERE lock_id = $1 AND expires_at_ms > {now_us} / 1000 - $2 AND NOT EXISTS (SELECT 1 FROM w)
-    RETURNING 1),
+    RETURNING key),
 p AS (
     DELETE FROM {table.waiters} AS q USING w
     WHERE q.key = w.key AND q.since_us = w.since_us AND q.lock_id = w.lock_id
@@ -99,6 +99,7 @@ p AS (
 SELECT (SELECT count(*) FROM r) + (SELECT count(*) FROM d),
        (SELECT expires_at_ms FROM {table.locks} WHERE lock_id = $1),
        (SELECT waiter FROM w WHERE EXISTS (SELECT 1 FROM r)),
+       (SELECT key FROM d),
        set_config('synchronous_commit', 'off', true)
 )"};
 

@@ -17,17 +17,15 @@ constexpr std::chrono::milliseconds sleep_when_not{20};
 
 }  // namespace
 
-// One who waits. What `call` and `look` change is guarded by the line's mutex.
+// One who waits. What others change is guarded by the line's mutex.
 class WaitingLine::Standing final : public Place {
 public:
     Standing(WaitingLine& line, std::string key, const LockId& lock_id, Deadline patience)
-        : line_(line),
-          key_(std::move(key)),
-          lock_id_(lock_id),
-          waiter_(LockId::fresh().reveal()),
-          patience_(patience) {
+        : line_(line), key_(std::move(key)), lock_id_(lock_id), patience_(patience) {
         const std::lock_guard lock(line_.mutex_);
-        line_.standing_.emplace(waiter_, this);
+        std::list<Standing*>& neighbours = line_.neighbours_[key_];
+        neighbours.push_back(this);
+        first_ = neighbours.size() == 1;
     }
 
     ~Standing() override {
@@ -35,18 +33,27 @@ public:
             const std::lock_guard lock(line_.mutex_);
             line_.standing_.erase(waiter_);
         }
+        if (!arrived_) {
+            step_out({});
+        }
         try {
             if (in_line_ && !called_) {
                 leave();
             }
-            if (!arrived_) {
+            if (in_line_ && !arrived_) {
                 // If the turn came meanwhile, the next in line should not wait for it to lapse.
-                (void)line_.forms_.free(brief(), lock_id_);
+                line_.pass_on(line_.forms_.free(brief(), lock_id_));
             }
         } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
             // A place nobody stands in costs the others one reservation. Whoever has tried for the
             // lock, and does not know whether it was taken, knows its lease, and abandons it.
         }
+    }
+
+    void wait_behind(Steady until, const std::stop_token& stop) override {
+        std::unique_lock lock(line_.mutex_);
+        wake_.wait_until(lock, stop, until, [this] { return first_; });
+        wake_.wait_until(lock, stop, std::min(until, trusts_until_), [this] { return freed_; });
     }
 
     bool join() override {
@@ -70,7 +77,22 @@ public:
         seen_ = false;
     }
 
-    void arrived() noexcept override { arrived_ = true; }
+    void arrived() noexcept override {
+        arrived_ = true;
+        step_out(std::chrono::steady_clock::now() + line_.neighbourly_);
+    }
+
+    // The one before has gone. If it holds the lock, it will say when it gives it back; nobody
+    // relies on that beyond `trusts_until`.
+    void come_first(Steady trusts_until) {
+        first_ = true;
+        trusts_until_ = trusts_until;
+        wake_.notify_all();
+    }
+    void find_it_free() {
+        freed_ = true;
+        wake_.notify_all();
+    }
 
     void call() {
         called_ = true;
@@ -82,6 +104,18 @@ public:
     }
 
 private:
+    void step_out(Steady trusted_until) noexcept {
+        const std::lock_guard lock(line_.mutex_);
+        const auto found = line_.neighbours_.find(key_);
+        std::list<Standing*>& neighbours = found->second;
+        neighbours.remove(this);
+        if (neighbours.empty()) {
+            line_.neighbours_.erase(found);
+        } else if (first_) {
+            neighbours.front()->come_first(trusted_until);
+        }
+    }
+
     // Whoever calls us takes our row away; and while we slept, the call may have been lost.
     bool still_there() {
         {
@@ -103,14 +137,20 @@ private:
     }
 
     void stand() {
+        line_.listen();
         {
             const std::lock_guard lock(line_.mutex_);
+            if (waiter_.empty()) {
+                waiter_ = LockId::fresh().reveal();
+                line_.standing_.emplace(waiter_, this);
+            }
             called_ = false;
         }
         const auto patience =
             std::chrono::duration_cast<std::chrono::milliseconds>(patience_.remaining());
         sql::TxOptions options = brief();
         options.durability = sql::Durability::relaxed;
+        in_line_ = true;  // Even if the answer gets lost: then the row may be there.
         (void)line_.db_.run("LockJoinLine",
                             options,
                             statements::join_line.with(line_.tables_),
@@ -118,7 +158,6 @@ private:
                             lock_id_.reveal(),
                             waiter_,
                             patience.count());
-        in_line_ = true;
         seen_ = true;
     }
 
@@ -139,32 +178,37 @@ private:
     WaitingLine& line_;
     std::string key_;
     LockId lock_id_;
-    std::string waiter_;
     Deadline patience_;
     std::condition_variable_any wake_;
-    bool called_ = false;  // Our turn has come, and our row has gone.
-    bool look_ = false;    // Something may have been missed.
-    bool in_line_ = false;
-    bool seen_ = false;  // There since we last slept.
+    bool first_ = false;  // Of those of this process.
+    bool freed_ = false;  // A neighbour has given the key back since we are the first.
+    Steady trusts_until_{};
+
+    std::string waiter_;    // Our name in the database's line; empty before we stood there.
+    bool called_ = false;   // Our turn has come, and our row has gone.
+    bool look_ = false;     // Something may have been missed.
+    bool in_line_ = false;  // Our row may be in the database's line.
+    bool seen_ = false;     // There since we last slept.
     bool arrived_ = false;
 };
 
 WaitingLine::WaitingLine(sql::Database& db,
                          const sql::TableNames& tables,
                          Forms& forms,
-                         std::chrono::milliseconds call_timeout)
+                         std::chrono::milliseconds call_timeout,
+                         std::chrono::milliseconds neighbourly)
     : db_(db),
       tables_(tables),
       forms_(forms),
       call_timeout_(call_timeout),
-      longest_sleep_(db.dialect().notifies ? sleep_when_called : sleep_when_not) {}
+      longest_sleep_(db.dialect().notifies ? sleep_when_called : sleep_when_not),
+      neighbourly_(neighbourly) {}
 
 WaitingLine::~WaitingLine() = default;
 
 std::unique_ptr<Place> WaitingLine::line_up(std::string key,
                                             const LockId& lock_id,
                                             Deadline patience) {
-    listen();
     return std::make_unique<Standing>(*this, std::move(key), lock_id, patience);
 }
 
@@ -173,6 +217,17 @@ void WaitingLine::listen() {
     if (!subscription_) {
         subscription_ =
             db_.subscribe(waiters_channel, [this](std::string_view waiter) { call(waiter); });
+    }
+}
+
+void WaitingLine::pass_on(const Freed& freed) {
+    if (!freed.called.empty()) {
+        call(freed.called);  // Faster than the notification, if it is one of us.
+        return;
+    }
+    const std::lock_guard lock(mutex_);
+    if (const auto found = neighbours_.find(freed.key); found != neighbours_.end()) {
+        found->second.front()->find_it_free();
     }
 }
 

@@ -1,11 +1,14 @@
 // The line in front of a key, and how those in it are called.
 //
-// Rows in the database are the line; this class only wakes the threads of this process whose turn
-// has come. A call can be lost, so nobody sleeps on it for long.
+// Between processes, rows in the database are the line. Within a process, threads stand one behind
+// the other, and only the first of them asks the database: to give a key to a neighbour then takes
+// a release and an acquisition, and neither a row nor a call. A call can be lost, so nobody sleeps
+// on it for long.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -23,7 +26,8 @@ public:
     WaitingLine(sql::Database& db,
                 const sql::TableNames& tables,
                 Forms& forms,
-                std::chrono::milliseconds call_timeout);
+                std::chrono::milliseconds call_timeout,
+                std::chrono::milliseconds neighbourly);
     ~WaitingLine();
     WaitingLine(const WaitingLine&) = delete;
     WaitingLine& operator=(const WaitingLine&) = delete;
@@ -33,12 +37,14 @@ public:
                                                  const LockId& lock_id,
                                                  Deadline patience);
 
-    // Its turn has come. Empty: somebody's may have. Without effect if it does not wait here.
-    void call(std::string_view waiter);
+    // Tells whoever stands here what a release means for them.
+    void pass_on(const Freed& freed);
 
 private:
     class Standing;
 
+    // Its turn has come. Empty: somebody's may have. Without effect if it does not wait here.
+    void call(std::string_view waiter);
     void listen();
 
     sql::Database& db_;
@@ -46,10 +52,12 @@ private:
     Forms& forms_;
     std::chrono::milliseconds call_timeout_;
     std::chrono::milliseconds longest_sleep_;
+    std::chrono::milliseconds neighbourly_;
 
     std::mutex mutex_;
-    std::map<std::string, Standing*, std::less<>> standing_;
-    std::unique_ptr<sql::Subscription> subscription_;  // Last: it calls us.
+    std::map<std::string, std::list<Standing*>> neighbours_;  // By key, in order of arrival.
+    std::map<std::string, Standing*, std::less<>> standing_;  // In the database, by waiter.
+    std::unique_ptr<sql::Subscription> subscription_;         // Last: it calls us.
 };
 
 }  // namespace holdfast::lock

@@ -5,6 +5,7 @@
 
 #include "lock_fixture.hpp"
 
+#include <holdfast/lock/telemetry.hpp>
 #include <holdfast/lock/with_lock.hpp>
 
 namespace holdfast::lock::stories {
@@ -172,6 +173,90 @@ TEST_P(Line, SixteenOfTwoProcessesAreAllServed) {
     EXPECT_EQ(served, 32);
     EXPECT_EQ(in_line(), 0);
     EXPECT_FALSE(locks.is_locked("k"));
+}
+
+// Threads of one process stand behind each other: whoever is not the first asks for nothing, and a
+// key that goes from one to the next needs a release and an acquisition, and no row in the line.
+TEST_P(Line, NeighboursAskOneAfterTheOther) {
+    constexpr int threads = 8;
+    constexpr int rounds = 20;
+    std::atomic<int> attempts = 0;
+    std::atomic<int> refused = 0;
+    Observed watched(locks, {.on_event = [&](const Event& event) {
+                         if (event.type == EventType::acquire) {
+                             ++attempts;
+                             refused += event.reason == "locked" ? 1 : 0;
+                         }
+                     }});
+    all_at_once(threads, [&](int) {
+        for (int round = 0; round < rounds; ++round) {
+            const Grant held = std::get<Grant>(acquire_waiting(watched, "k", 60s, patient()));
+            EXPECT_TRUE(watched.release(held.lock_id).ok);
+        }
+    });
+    EXPECT_EQ(attempts - refused, threads * rounds);
+    EXPECT_LT(refused, threads * rounds / 4) << "each waiter used to be refused twice";
+    EXPECT_EQ(in_line(), 0);
+}
+
+// The second waits for a neighbour's word, the third for the second.
+TEST_P(Line, NeighboursAreServedInTheOrderTheyCame) {
+    const LockId ids[] = {LockId::fresh(), LockId::fresh(), LockId::fresh()};
+    std::vector<std::unique_ptr<Place>> places;
+    for (const LockId& id : ids) {
+        places.push_back(locks.line_up("k", id, Deadline::after(60s)));
+    }
+    std::atomic<int> next = 0;
+    const auto long_from_now = std::chrono::steady_clock::now() + 60s;
+    std::vector<std::future<void>> waiting;
+    for (int i = 0; i < 3; ++i) {
+        waiting.push_back(std::async(std::launch::async, [&, i] {
+            places[static_cast<std::size_t>(i)]->wait_behind(long_from_now, {});
+            EXPECT_EQ(next++, i);
+        }));
+    }
+    for (std::size_t i = 0; i < 3; ++i) {
+        waiting[i].get();
+        const Grant held = std::get<Grant>(locks.acquire("k", 60s, {.lock_id = ids[i]}));
+        places[i]->arrived();
+        EXPECT_TRUE(locks.release(held.lock_id).ok);
+    }
+}
+
+TEST_P(Line, ANeighbourWhoGivesUpLetsTheNextOneTry) {
+    auto ann = locks.line_up("k", LockId::fresh(), Deadline::after(60s));
+    auto bob = locks.line_up("k", LockId::fresh(), Deadline::after(60s));
+    const auto cyd = locks.line_up("k", LockId::fresh(), Deadline::after(60s));
+    bob.reset();
+    ann.reset();
+    cyd->wait_behind(std::chrono::steady_clock::now() + 60s, {});
+}
+
+// A neighbour who says nothing, because its lease ran out or it died with the lock, is not trusted
+// for long.
+TEST_P(Line, NobodyReliesOnANeighbourForLong) {
+    Locks trusting(db, {}, {.neighbourly = 20ms});
+    const LockId ann = LockId::fresh();
+    auto anns = trusting.line_up("k", ann, Deadline::after(60s));
+    const auto bobs = trusting.line_up("k", LockId::fresh(), Deadline::after(60s));
+    anns->arrived();
+    bobs->wait_behind(std::chrono::steady_clock::now() + 60s, {});
+}
+
+// Somebody from elsewhere who waits is served before the next of this process.
+TEST_P(Line, NeighboursDoNotKeepOthersFromTheirTurn) {
+    Locks elsewhere(db, {}, unhurried);
+    const Grant ann = take("k", 60s);
+    const LockId bob = LockId::fresh();
+    const auto bobs = elsewhere.line_up("k", bob, Deadline::after(60s));
+    ASSERT_TRUE(bobs->join());
+    const LockId cyd = LockId::fresh();
+    const auto cyds = locks.line_up("k", cyd, Deadline::after(60s));
+    EXPECT_TRUE(locks.release(ann.lock_id).ok);
+    EXPECT_TRUE(is_busy(locks.acquire("k", 60s, {.lock_id = cyd}))) << "it is Bob's turn";
+    bobs->wait(std::chrono::steady_clock::now() + 20s, {});
+    EXPECT_TRUE(is_granted(elsewhere.acquire("k", 60s, {.lock_id = bob})));
+    bobs->arrived();
 }
 
 // Each wants both, in the other's order.

@@ -67,6 +67,7 @@ public:
 private:
     [[nodiscard]] LockError timed_out(std::string message) const;
     void refuse_if_stopped() const;
+    void line_up();
     Acquired attempt();
     std::optional<Acquired> try_attempt();
     void pause(const std::optional<Busy>& busy);
@@ -89,8 +90,8 @@ private:
     int attempts_ = 0;  // All of them.
     int polls_ = 0;     // Those that max_retries bounds.
     Steady attempted_at_{};
-    bool no_line_ = false;
-    std::unique_ptr<Place> place_;
+    std::unique_ptr<Place> place_;  // Null if there is no line.
+    bool joined_ = false;
     std::exception_ptr last_failure_;
     bool indeterminate_ = false;  // An attempt may have taken the lock without our knowing.
 };
@@ -110,6 +111,16 @@ void Waiter::refuse_if_stopped() const {
                                   : "Acquisition cancelled by acquisition signal");
         error.set_context({.key = key_});
         throw error;
+    }
+}
+
+// Whoever waits at all stands behind those of this process who came earlier.
+void Waiter::line_up() {
+    if (how_.timeout.count() > 0) {
+        place_ = backend_.line_up(key_, id_, Deadline::at(deadline_));
+    }
+    if (place_) {
+        place_->wait_behind(deadline_, either_.token());
     }
 }
 
@@ -144,6 +155,8 @@ std::optional<Acquired> Waiter::try_attempt() {
 
 Acquired Waiter::wait() {
     try {
+        refuse_if_stopped();
+        line_up();
         while (true) {
             refuse_if_stopped();
             const std::optional<Acquired> acquired = try_attempt();
@@ -193,7 +206,7 @@ void Waiter::pause(const std::optional<Busy>& busy) {
     if (busy && wait_in_line(*busy)) {
         return;
     }
-    if (!place_ && polls_ > how_.max_retries) {
+    if (!joined_ && polls_ > how_.max_retries) {
         throw timed_out(fmt::format("Failed to acquire lock after {} attempts", attempts_));
     }
     poll(busy.value_or(Busy{}));
@@ -201,15 +214,13 @@ void Waiter::pause(const std::optional<Busy>& busy) {
 
 // False if there is no line, or it cannot be reached now.
 bool Waiter::wait_in_line(const Busy& busy) {
+    if (!place_) {
+        return false;
+    }
     try {
-        if (!place_ && !no_line_) {
-            place_ = backend_.line_up(key_, id_, Deadline::at(deadline_));
-            no_line_ = place_ == nullptr;
-        }
-        if (no_line_) {
-            return false;
-        }
-        if (!place_->join()) {
+        const bool now_joined = place_->join();
+        joined_ = true;
+        if (!now_joined) {
             const Steady now = clock_.steady_now();
             place_->wait(
                 busy.retry_after ? std::min(deadline_, now + *busy.retry_after) : deadline_,

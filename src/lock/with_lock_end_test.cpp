@@ -300,6 +300,8 @@ TEST_F(WithLockEnd, ADelayWaitsUnlessItIsZero) {
 struct Line {
     std::vector<std::string> story;
     std::vector<Steady> until;
+    std::optional<LockId> id;
+    std::function<void()> while_behind;
     int failures = 0;
 };
 
@@ -310,6 +312,12 @@ public:
     FakePlace(const FakePlace&) = delete;
     FakePlace& operator=(const FakePlace&) = delete;
 
+    void wait_behind(Steady /*until*/, const std::stop_token& /*stop*/) override {
+        line_.story.emplace_back("stood behind");
+        if (line_.while_behind) {
+            line_.while_behind();
+        }
+    }
     bool join() override {
         if (line_.failures > 0) {
             --line_.failures;
@@ -339,7 +347,7 @@ protected:
 
     WithLine() {
         backend.on_line_up = [this](const LockId& id, Deadline patience) {
-            EXPECT_EQ(id, *backend.acquires()[0].options.lock_id);
+            line.id = id;
             EXPECT_EQ(patience.when(), began + 5s);
             return std::make_unique<FakePlace>(line, clock);
         };
@@ -351,15 +359,48 @@ protected:
     }
 };
 
-TEST_F(WithLine, AFreeLockNeedsNoLine) {
+TEST_F(WithLine, AFreeLockIsTakenWithoutJoining) {
     with_lock(backend, options(), [](Handle&) {});
+    EXPECT_THAT(line.story, ElementsAre("stood behind", "arrived", "left"));
+    EXPECT_EQ(line.id, backend.acquires()[0].options.lock_id);
+}
+
+// It asks once, and waits for nobody.
+TEST_F(WithLine, WhoeverDoesNotWaitNeedsNoPlace) {
+    busy_for(1);
+    const Acquired answer = acquire_waiting(backend, "k", 1s, {.timeout = 0ms, .clock = &clock});
+    EXPECT_TRUE(std::holds_alternative<Busy>(answer));
     EXPECT_TRUE(line.story.empty());
+}
+
+TEST_F(WithLine, WhoeverIsStoppedBehindOthersAsksForNothing) {
+    std::stop_source source;
+    line.while_behind = [&] { source.request_stop(); };
+    WithLock stopped = options();
+    stopped.stop = source.get_token();
+    const auto error = lock_error_of([&] { with_lock(backend, stopped, [](Handle&) { FAIL(); }); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->lock_code(), LockCode::aborted);
+    EXPECT_THAT(line.story, ElementsAre("stood behind", "left"));
+    EXPECT_TRUE(backend.acquires().empty());
+}
+
+// Somebody before them has had the lock all the time: they ask once, in the end.
+TEST_F(WithLine, WhoeverStoodBehindOthersUntilTheEndAsksOnce) {
+    line.while_behind = [&] { clock.advance(5s); };
+    busy_for(1'000'000);
+    const auto error =
+        lock_error_of([&] { with_lock(backend, options(), [](Handle&) { FAIL(); }); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->lock_code(), LockCode::acquisition_timeout);
+    EXPECT_EQ(backend.acquires().size(), 1U);
 }
 
 TEST_F(WithLine, WhoeverJoinsTriesOnceMoreAndThenWaits) {
     busy_for(2, {.retry_after = 300ms});
     with_lock(backend, options(), [](Handle&) {});
-    EXPECT_THAT(line.story, ElementsAre("joined", "in line", "waited", "arrived", "left"));
+    EXPECT_THAT(line.story,
+                ElementsAre("stood behind", "joined", "in line", "waited", "arrived", "left"));
     EXPECT_THAT(line.until, ElementsAre(began + 300ms));
     EXPECT_EQ(backend.acquires().size(), 3U);
 }
@@ -367,7 +408,7 @@ TEST_F(WithLine, WhoeverJoinsTriesOnceMoreAndThenWaits) {
 TEST_F(WithLine, TheLockMayBecomeFreeWhileJoining) {
     busy_for(1);
     with_lock(backend, options(), [](Handle&) {});
-    EXPECT_THAT(line.story, ElementsAre("joined", "arrived", "left"));
+    EXPECT_THAT(line.story, ElementsAre("stood behind", "joined", "arrived", "left"));
 }
 
 TEST_F(WithLine, OnlyTheTimeoutBoundsTheWait) {
@@ -393,7 +434,8 @@ TEST_F(WithLine, WhenTheLineIsOutOfReachItPolls) {
     WithLock polling = options();
     polling.acquisition.jitter = Jitter::none;
     with_lock(backend, polling, [](Handle&) {});
-    EXPECT_THAT(line.story, ElementsAre("failed", "failed", "joined", "arrived", "left"));
+    EXPECT_THAT(line.story,
+                ElementsAre("stood behind", "failed", "failed", "joined", "arrived", "left"));
     EXPECT_THAT(clock.sleeps(), ElementsAre(100ms, 200ms));
 }
 
@@ -408,7 +450,7 @@ TEST_F(WithLine, AFailedAttemptDoesNotSleepInLine) {
         return backend.grant(call);
     };
     with_lock(backend, options(), [](Handle&) {});
-    EXPECT_THAT(line.story, ElementsAre("joined", "arrived", "left"));
+    EXPECT_THAT(line.story, ElementsAre("stood behind", "joined", "arrived", "left"));
     EXPECT_EQ(clock.sleeps().size(), 1U);
 }
 

@@ -120,6 +120,9 @@ public:
     // Leaves the line, and passes the turn on if it had come and was not used.
     virtual ~Place() = default;
 
+    // Before the first try: waits behind those of this process who came earlier, because only the
+    // first of them asks the database; or `until`, or until the token fires.
+    virtual void wait_behind(Steady /*until*/, const std::stop_token& /*stop*/) {}
     // Takes a place at the end, unless it has one. True if it took one: then the lock must be tried
     // once more, because it may have become free before anybody saw us here.
     virtual bool join() = 0;
@@ -161,8 +164,8 @@ public:
     [[nodiscard]] virtual std::optional<RawLockInfo> find_raw_by_id(
         const LockId& lock_id, const CallOptions& options = {}) = 0;
 
-    // For the wait for `key` with this id, until `patience` is over. Null if this backend has no
-    // line: then a waiter tries from time to time.
+    // For the wait for `key` with this id, until `patience` is over; asks the database for nothing
+    // yet. Null if this backend has no line: then a waiter tries from time to time.
     [[nodiscard]] virtual std::unique_ptr<Place> line_up(std::string_view key,
                                                          const LockId& lock_id,
                                                          Deadline patience) = 0;
