@@ -183,7 +183,6 @@ int lock_force_release(const Context& context, const LockRequest& request) {
                                 request.key,
                                 to_string(fence)));
     }
-    context.logger.warn("a lock was taken from its holder", {{"fence", to_string(fence)}});
     return say(context,
                {{"key", request.key}, {"fence", to_string(fence)}, {"released", true}},
                fmt::format("took {} from its holder; what it writes with fence {} is late",

@@ -70,10 +70,11 @@ bool Locks::force_release(std::string_view key, Fence expected, const CallOption
             });
             return true;
         });
-        return true;
     } catch (const NotTheFence&) {
         return false;
     }
+    core_->tell_forced(key, expected);
+    return true;
 }
 
 std::int64_t Locks::purge(std::size_t limit, const CallOptions& options) {

@@ -2,7 +2,9 @@
 #include "lock_fixture.hpp"
 #include "statements.hpp"
 
+#include <holdfast/base/log_capture.hpp>
 #include <holdfast/lock/guard.hpp>
+#include <holdfast/lock/key.hpp>
 
 namespace holdfast::lock::stories {
 namespace {
@@ -105,6 +107,21 @@ TEST_P(LockAdmin, AForcedReleaseNeedsTheFenceThatWasSeen) {
     };
     EXPECT_TRUE(accepted(bob.fence));
     EXPECT_FALSE(accepted(ann.fence)) << "what the old holder writes is refused";
+}
+
+// Whoever looks for the reason later finds it, and no name that the log's readers may not have.
+TEST_P(LockAdmin, AForcedReleaseIsLogged) {
+    CapturingLogger logger;
+    Locks told(db, {.owner = "carl", .logger = &logger});
+    const Grant ann = take("payroll/ann");
+    EXPECT_FALSE(told.force_release("payroll/ann", Fence{99}));
+    EXPECT_EQ(logger.count("taken from its holder"), 0U) << "nothing has happened";
+    EXPECT_TRUE(told.force_release("payroll/ann", ann.fence));
+    EXPECT_EQ(logger.count("taken from its holder"), 1U);
+    EXPECT_EQ(logger.count("fence=" + to_string(ann.fence)), 1U);
+    EXPECT_EQ(logger.count("key_hash=" + hashed_name("payroll/ann")), 1U);
+    EXPECT_EQ(logger.count("by=carl"), 1U);
+    EXPECT_EQ(logger.count("payroll"), 0U);
 }
 
 // Whoever waits first is called, and the key is kept for them; their place is not left behind.

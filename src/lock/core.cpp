@@ -248,8 +248,11 @@ Claimed Locks::Core::claim_twice(const Claim& claim, const CallOptions& options,
     try {
         return forms_->claim(tx, claim, options_.herd_filter);
     } catch (const std::exception&) {
-        const LockError first = to_lock_error(std::current_exception(), context);
+        LockError first = to_lock_error(std::current_exception(), context);
         if (!first.indeterminate()) {
+            if (!first.context().key) {  // An overflow, which the forms have found themselves.
+                first.set_context(context);
+            }
             throw first;
         }
     }
@@ -322,6 +325,13 @@ void Locks::Core::warn_of_overflow(const Claim& claim, Fence fence) {
                       {"maximum", format_fence(fence_max)},
                       {"key_hash", hashed_name(claim.user_key, options_.hash_secret)}});
     }
+}
+
+void Locks::Core::tell_forced(std::string_view key, Fence fence) const {
+    logger_.warn("a lock was taken from its holder",
+                 {{"fence", to_string(fence)},
+                  {"key_hash", hashed_name(key, options_.hash_secret)},
+                  {"by", options_.owner}});
 }
 
 // After the answer is fixed; whatever happens here changes nothing for the caller.

@@ -59,6 +59,8 @@ public:
     [[nodiscard]] Grant to_grant(const Claim& claim, const Claimed::Taken& taken, Steady sent);
     void clean_up(const std::string& storage_key, std::int64_t expires_ms, std::int64_t now_ms);
 
+    // For whoever has to find out later why a holder lost its lock.
+    void tell_forced(std::string_view key, Fence fence) const;
     void count_contended() const { contended_.add(); }
     void count_grant(const Grant& grant);
     void count_release(const LockId& lock_id, bool ok);

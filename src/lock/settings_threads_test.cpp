@@ -162,6 +162,7 @@ TEST_P(LockLimits, TheLastFenceIsIssuedAndThenNoMore) {
         ASSERT_TRUE(error);
         EXPECT_EQ(error->lock_code(), LockCode::internal);
         EXPECT_NE(std::string_view(error->what()).find("overflow"), std::string_view::npos);
+        EXPECT_EQ(error->context().key, "k");
     }
     const std::vector<std::string> both{"a", "k"};
     EXPECT_EQ(lock_code_of([&] { (void)watched.acquire_all(both, 1s); }), LockCode::internal);
