@@ -152,6 +152,7 @@ struct Voice {
     const Context& context;
     const std::string& key;
     bool has_program;
+    const std::string& owner;  // We, as others are told.
 
     void leader(const lock::Leader& leader) const {
         const std::string fence = to_string(leader.fence);
@@ -160,7 +161,7 @@ struct Voice {
              {{"event", leader.ours ? "elected" : "leader"},
               {"key", key},
               {"fence", fence},
-              {"owner", leader.owner},
+              {"owner", leader.ours ? owner : leader.owner},
               {"expires_at_ms", to_ms(leader.expires_at)}},
              leader.ours ? fmt::format("elected, fence {}", fence)
                          : fmt::format("{} leads, fence {}", in_one_line(leader.owner), fence));
@@ -208,8 +209,8 @@ int lock_run(const Context& context, const LockRequest& request) {
 int lock_elect(const Context& context, const LockRequest& request) {
     const Times times = times_of(request);
     const bool has_program = !request.command.empty();
-    const Voice voice{context, request.key, has_program};
     LockAccess access(context, Tables::make);
+    const Voice voice{context, request.key, has_program, access.locks().options().owner};
     lock::Election election(
         access.locks(),
         request.key,
