@@ -1,6 +1,7 @@
 #include "waiting_line.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "statements.hpp"
 
@@ -78,8 +79,9 @@ public:
     }
 
     void arrived() noexcept override {
-        arrived_ = true;
-        step_out(std::chrono::steady_clock::now() + line_.neighbourly_);
+        if (!std::exchange(arrived_, true)) {
+            step_out(std::chrono::steady_clock::now() + line_.neighbourly_);
+        }
     }
 
     // The one before has gone. If it holds the lock, it will say when it gives it back; nobody

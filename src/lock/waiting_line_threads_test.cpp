@@ -1,5 +1,6 @@
 // The line in front of a key: who is called, what a dead or an impatient waiter costs, and that
 // nobody waits for ever.
+#include <array>
 #include <atomic>
 #include <future>
 
@@ -52,7 +53,6 @@ TEST_P(Line, IsServedInOrder) {
     const Waiter dan = join("k");
     EXPECT_EQ(in_line(), 3);
     EXPECT_TRUE(locks.release(ann.lock_id).ok);
-    LockId holder = ann.lock_id;
     for (const Waiter* next : {&bob, &cyd, &dan}) {
         for (const Waiter* other : {&bob, &cyd, &dan}) {
             if (other != next) {
@@ -201,14 +201,16 @@ TEST_P(Line, NeighboursAskOneAfterTheOther) {
 
 // The second waits for a neighbour's word, the third for the second.
 TEST_P(Line, NeighboursAreServedInTheOrderTheyCame) {
-    const LockId ids[] = {LockId::fresh(), LockId::fresh(), LockId::fresh()};
+    const std::array ids{LockId::fresh(), LockId::fresh(), LockId::fresh()};
     std::vector<std::unique_ptr<Place>> places;
+    places.reserve(ids.size());
     for (const LockId& id : ids) {
         places.push_back(locks.line_up("k", id, Deadline::after(60s)));
     }
     std::atomic<int> next = 0;
     const auto long_from_now = std::chrono::steady_clock::now() + 60s;
     std::vector<std::future<void>> waiting;
+    waiting.reserve(ids.size());
     for (int i = 0; i < 3; ++i) {
         waiting.push_back(std::async(std::launch::async, [&, i] {
             places[static_cast<std::size_t>(i)]->wait_behind(long_from_now, {});
