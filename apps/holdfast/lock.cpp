@@ -17,6 +17,7 @@
 #include <holdfast/base/clock.hpp>
 #include <holdfast/base/exit_code.hpp>
 #include <holdfast/lock/handle.hpp>
+#include <holdfast/lock/key.hpp>
 #include <holdfast/lock/verify.hpp>
 
 namespace holdfast::app {
@@ -86,6 +87,7 @@ int say_purged(const Context& context, const PurgeRound& round) {
 
 int lock_acquire(const Context& context, const LockRequest& request) {
     const milliseconds ttl = ttl_of(request);
+    const std::string key = lock::normalised_key(request.key);
     std::optional<LockIdFile> file;
     if (!request.id_file.empty()) {
         file.emplace(request.id_file);
@@ -96,9 +98,9 @@ int lock_acquire(const Context& context, const LockRequest& request) {
         if (file) {
             file->keep(grant.lock_id);
         }
-        Json json = to_json(request.key, grant);
+        Json json = to_json(key, grant);
         std::string text = fmt::format(
-            "holding {} for {}, fence {}", request.key, elapsed(ttl), to_string(grant.fence));
+            "holding {} for {}, fence {}", in_one_line(key), elapsed(ttl), to_string(grant.fence));
         if (request.show_id) {
             json["lock_id"] = grant.lock_id.reveal();
             text += "\n" + grant.lock_id.reveal();
@@ -140,9 +142,9 @@ int lock_status(const Context& context, const LockRequest& request) {
     const std::optional<lock::RawLockInfo> found =
         access.locks().find_raw(request.key, {.stop = context.stop});
     if (!found) {
-        return say(context,
-                   {{"key", request.key}, {"held", false}},
-                   fmt::format("{} is free", request.key));
+        const std::string key = lock::normalised_key(request.key);
+        return say(
+            context, {{"key", key}, {"held", false}}, fmt::format("{} is free", in_one_line(key)));
     }
     const lock::ServerTime now = access.now();
     return say(context, to_json(*found, now), status_text(*found, now));

@@ -16,14 +16,14 @@ struct LockRequest {
     std::string key;
 
     std::string ttl = "30s";
-    bool wait = false;
-    bool no_wait = false;
     std::string timeout;  // Empty: the library's.
     std::string meta;
+    bool wait = false;
+    bool no_wait = false;
 
     bool show_id = false;
-    std::string id_file;
     bool id_stdin = false;
+    std::string id_file;
 
     std::string prefix;
     bool dead = false;

@@ -1,10 +1,15 @@
 #include "lock_access.hpp"
 
+#include <thread>
+
 #include "database.hpp"
+#include "lock_text.hpp"
 #include "parts.hpp"
+#include "terminal.hpp"
 #include "times.hpp"
 #include <fmt/core.h>
 
+#include <holdfast/base/clock.hpp>
 #include <holdfast/base/exit_code.hpp>
 #include <holdfast/lock/error.hpp>
 
@@ -50,6 +55,44 @@ bool answers(lock::Locks& locks, const std::string& key) {
     }
 }
 
+// While it lives: after two seconds a terminal shows for what, for whom and since when we wait.
+class WaitingSign {
+public:
+    WaitingSign(const Context& context, lock::Locks& locks, const std::string& key)
+        : progress_(context.quiet), locks_(locks), key_(key) {
+        if (progress_.live()) {
+            thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+        }
+    }
+
+private:
+    void run(const std::stop_token& stop) {
+        constexpr std::chrono::seconds at_first{2};
+        constexpr std::chrono::seconds again{1};
+        const auto began = std::chrono::steady_clock::now();
+        auto next = began + at_first;
+        while (system_clock().sleep_until(next, stop)) {
+            const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(next - began);
+            progress_.show(fmt::format(
+                "waiting for {}{}, {}", in_one_line(key_), holder(stop), elapsed(waited)));
+            next += again;
+        }
+    }
+    std::string holder(const std::stop_token& stop) {
+        try {
+            const auto found = locks_.find_raw(key_, {.stop = stop});
+            return found ? ", which " + in_one_line(found->owner) + " holds" : "";
+        } catch (const lock::LockError&) {
+            return "";  // Whoever waits finds out by itself.
+        }
+    }
+
+    Progress progress_;
+    lock::Locks& locks_;
+    const std::string& key_;
+    std::jthread thread_;  // Last: it uses the others.
+};
+
 }  // namespace
 
 LockAccess::LockAccess(const Context& context, Tables tables)
@@ -85,8 +128,11 @@ std::chrono::milliseconds ttl_of(const LockRequest& request) {
 
 lock::Grant take(const Context& context, const LockRequest& request, lock::Locks& locks) {
     try {
-        const lock::Acquired acquired = acquire_waiting(
-            locks, request.key, ttl_of(request), acquisition_of(request), context.stop);
+        const lock::Acquired acquired = [&] {
+            const WaitingSign sign(context, locks, request.key);
+            return acquire_waiting(
+                locks, request.key, ttl_of(request), acquisition_of(request), context.stop);
+        }();
         if (const auto* busy = std::get_if<lock::Busy>(&acquired)) {
             throw_contended(request.key, *busy);
         }

@@ -1,5 +1,6 @@
 """holdfast lock: taking, looking, cleaning up, on every database; bad input and outages."""
 
+import json
 import os
 import pathlib
 import re
@@ -84,6 +85,20 @@ class OnEveryDatabase:
         (self.folder / "id").write_text(secret)
         for verb in "extend", "release":
             self.assert_fails(self.lock(verb, "--id-file", "id"), LOST, "not held")
+
+    def test_a_key_is_named_as_it_is_kept(self):
+        composed, decomposed = "caf\u00e9", "cafe\u0301"
+        self.assertEqual(self.ok("status", decomposed), {"key": composed, "held": False})
+        self.assertEqual(self.acquire(decomposed)["key"], composed)
+        self.assertEqual(self.ok("status", decomposed)["key"], composed)
+        self.assertEqual([held["key"] for held in self.ok("list")["locks"]], [composed])
+
+    def test_a_leader_is_told_under_its_own_name(self):
+        done = self.run_it("lock", "elect", "a", "--json", "--db", self.url, "--", "true")
+        self.assertEqual(done.code, DONE, done)
+        elected = json.loads(done.err.splitlines()[0])
+        self.assertEqual((elected["event"], elected["key"]), ("elected", "a"))
+        self.assertRegex(elected["owner"], r"\A.+:\d+\Z")
 
     def test_who_waits_gets_it(self):
         self.acquire("a")

@@ -73,6 +73,17 @@ class InATerminal(LockTest):
         terminal.type("again\n")
         terminal.wait_for("read again\r\n")  # The shell has its terminal back.
 
+    def test_who_waits_for_long_is_told_for_whom(self):
+        self.acquire("a")
+        owner = self.ok("status", "a")["owner"]
+        script = '"$1" lock acquire a --wait --db "$2"; echo "ended $?"'
+        terminal = Terminal(self.folder, script, binary.BINARY, self.url)
+        self.addCleanup(terminal.end)
+        terminal.wait_for(f"waiting for a, which {owner} holds, 2.00 s")
+        self.ok("release", "--id-file", "id")
+        terminal.wait_for("holding a for 30.00 s")
+        terminal.wait_for("ended 0\r\n")
+
     def test_a_program_cannot_be_put_to_rest(self):
         """It would not notice that its lock is gone."""
         terminal = self.begin()
