@@ -297,6 +297,9 @@ std::unique_ptr<PermitRequest> request_permits(const PermitConfig& config,
 void ClockSkew::observe(Wall sent, Wall received, std::chrono::sys_seconds date) {
     const microseconds least = sent - (date + seconds{1});
     const microseconds most = received - date;
+    if (least > most) {
+        return;  // Our clock was set back during the call, which so proves nothing.
+    }
     least_ = std::max(least_.value_or(least), least);
     most_ = std::min(most_.value_or(most), most);
     if (*least_ > *most_) {  // A clock was set: what was before says nothing.

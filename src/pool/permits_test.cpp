@@ -427,5 +427,15 @@ TEST(ClockSkew, OnlyWhatTheDatesProveIsCorrected) {
     EXPECT_EQ(slow.ahead(), -1990ms);
 }
 
+TEST(ClockSkew, AClockThatIsSetBackDuringACallProvesNothing) {
+    ClockSkew skew;
+    const std::chrono::sys_seconds date{1'800'000'000s};
+    skew.observe(date + 300ms, date - 4700ms, date);
+    EXPECT_EQ(skew.ahead(), 0us);
+    skew.observe(date + 3100ms, date + 3110ms, date);
+    skew.observe(date + 3100ms, date - 1900ms, date);
+    EXPECT_EQ(skew.ahead(), 2100ms);
+}
+
 }  // namespace
 }  // namespace holdfast::pool

@@ -171,6 +171,7 @@ TEST_P(Values, TimesToTheMicrosecondAlsoBeforeTheEpoch) {
          Timestamp{microseconds{1}},
          Timestamp{microseconds{1'700'000'000'123'456}},
          Timestamp{std::chrono::sys_days{std::chrono::year{1} / 1 / 1}},
+         Timestamp::min(),
          Timestamp{std::chrono::sys_days{std::chrono::year{9999} / 12 / 31}} +
              microseconds{999'999},
          std::nullopt});

@@ -3,6 +3,7 @@
 #include <bit>
 #include <charconv>
 #include <cstring>
+#include <limits>
 
 #include <fmt/core.h>
 
@@ -37,6 +38,22 @@ enum TypeId : Oid {
 
 // PostgreSQL counts microseconds from 2000-01-01.
 constexpr std::int64_t epoch_us = 946'684'800'000'000;
+
+// To PostgreSQL the least number is before all times, and the largest one after them.
+constexpr std::int64_t before_all = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t after_all = std::numeric_limits<std::int64_t>::max();
+
+std::int64_t from_postgres(std::int64_t us) {
+    std::int64_t ours = 0;
+    if (us == before_all) {
+        return before_all;
+    }
+    return __builtin_add_overflow(us, epoch_us, &ours) ? after_all : ours;
+}
+std::int64_t to_postgres(std::int64_t us) {
+    std::int64_t theirs = 0;
+    return __builtin_sub_overflow(us, epoch_us, &theirs) ? before_all : theirs;
+}
 
 template <class T>
 T from_network(const char* data) {
@@ -113,7 +130,7 @@ Cell decode_cell(Oid type, const char* data, int length) {
             return decode_numeric(data, length);
         case type_timestamp:
         case type_timestamptz:
-            return from_network<std::int64_t>(data) + epoch_us;
+            return from_postgres(from_network<std::int64_t>(data));
         case type_bytea:
         case type_uuid:
             return to_bytes(data, size);
@@ -190,7 +207,7 @@ void Bound::append(const Param& param) {
             append_number(static_cast<std::uint64_t>(param.number()));
             break;
         case Kind::timestamp:
-            append_number(static_cast<std::uint64_t>(param.number() - epoch_us));
+            append_number(static_cast<std::uint64_t>(to_postgres(param.number())));
             break;
         case Kind::real:
             append_number(std::bit_cast<std::uint64_t>(param.real()));
