@@ -32,8 +32,8 @@ struct Suite {
     std::vector<Outcome> outcomes;
 };
 
-// As JUnit XML: a suite per scenario, below <testsuites> if there are several, and in it a test case
-// per run, with its violations.
+// As JUnit XML: a suite per scenario, below <testsuites> if there are several, and in it a test
+// case per run, with its violations.
 [[nodiscard]] std::string junit_of(const std::vector<Suite>& suites);
 
 // Simulated time as a moment: the simulation starts at 2026-01-01T00:00:00Z.
