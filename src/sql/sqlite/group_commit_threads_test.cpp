@@ -385,14 +385,25 @@ TEST_F(GroupCommitStory, StopRefusesThoseInLineAndInterruptsWhatRuns) {
     EXPECT_THAT(order_ids(*driver_), IsEmpty());
 }
 
+// Somebody has the database until all stand in line, so that some share a commit however quick one
+// is; after that it is as chance has it.
 TEST_F(GroupCommitStory, NobodyIsLostAndNobodyIsDoubledAmongManyWriters) {
     constexpr int writers = 64;
     constexpr int each = 20;
     run(*driver_, "CREATE TABLE effects (writer INTEGER, n INTEGER)");
     const std::int64_t before = commits();
     const Rendered& effect = sql("INSERT INTO effects VALUES ($1, $2)");
+    std::latch begun{1};
+    std::latch complete{1};
     {
         std::vector<std::jthread> threads;
+        threads.emplace_back([&] {
+            driver_->attempt(in_time(), [&](Session&) {
+                begun.count_down();
+                complete.wait();
+            });
+        });
+        begun.wait();
         for (int writer = 0; writer < writers; ++writer) {
             threads.emplace_back([&, writer] {
                 for (int n = 0; n < each; ++n) {
@@ -401,6 +412,8 @@ TEST_F(GroupCommitStory, NobodyIsLostAndNobodyIsDoubledAmongManyWriters) {
                 }
             });
         }
+        await_line(*driver_, writers);
+        complete.count_down();
     }
     const Rows counts =
         run(*driver_, "SELECT count(*), count(DISTINCT writer * 1000 + n) FROM effects").rows;
