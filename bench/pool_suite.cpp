@@ -47,7 +47,7 @@ struct NothingOpener final : pool::Opener {
 // whether it lives. It has no order of age, no lanes, no limits, nobody to open one, and no counts.
 // It reads the clock as often as ours does, but the exact one, as everybody would: that ours is
 // content with the coarse one is what it gains most by. (With the coarse one here, too, ratios of
-// 0.74 to 0.91 were seen on a busy machine.)
+// 0.74 to 0.91 were seen.)
 class BarePool {
 public:
     struct Entry {
