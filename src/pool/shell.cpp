@@ -329,9 +329,10 @@ void Shell::open_failed(ConnectionId id, const OpenError& error, const Stages& s
         attempt = machine_.failures(error.failure());
         pause = std::max(machine_.paused_until() - turn.now(), nanoseconds{0});
     }
+    const std::optional<Stage> stage = stages.last();
     logger_.warn("open.failed",
                  {{"db", name_},
-                  {"stage", stages.last() ? to_string(*stages.last()) : ""},
+                  {"stage", stage ? to_string(*stage) : ""},
                   {"class", to_string(error.failure())},
                   {"sqlstate", error.sqlstate()},
                   {"attempt", attempt},
