@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "adaptive_mutex.hpp"
 #include "meters.hpp"
 
 #include <holdfast/pool/machine.hpp>
@@ -114,7 +115,7 @@ private:
     const std::string name_;
 
     // Guards all below, up to the threads. What every borrow writes stands in its cache line.
-    alignas(64) mutable std::mutex mutex_;
+    alignas(64) mutable AdaptiveMutex mutex_;
     Steady latest_ = Steady::min();  // The time, as last told to the machine.
     std::uint64_t lent_ = 0;         // For the stats.
     Machine machine_;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
-#include <ctime>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -15,23 +14,17 @@
 
 #include "shell.hpp"
 
+#include <holdfast/pool/coarse_clock.hpp>
+
 namespace holdfast::pool {
 
 inline constexpr WaiterId looker{0};  // No waiter has this address,
 inline constexpr WaiterId nobody{1};  // nor this one.
 
-// The machine's clock, some milliseconds late at most. How old and how idle a connection is need
-// not be known better, and to read the exact time twice costs as much as the rest of a borrow.
-inline Steady coarse_now() noexcept {
-    timespec time{};
-    static_cast<void>(::clock_gettime(CLOCK_MONOTONIC_COARSE, &time));
-    return Steady{std::chrono::seconds{time.tv_sec} + std::chrono::nanoseconds{time.tv_nsec}};
-}
-
 // The machine's own clock is read before the mutex is taken, to hold that for less. Another one may
 // be gone together with the pool, which only the mutex tells.
 inline Steady Shell::early_now() const {
-    return clock_lasts_ ? coarse_now() : Steady::min();
+    return clock_lasts_ ? coarse_steady_now() : Steady::min();
 }
 
 // Never goes back, though some have read the clock before others who came in first. Requires: the
@@ -169,7 +162,7 @@ private:
     }
 
     Shell& shell_;
-    std::unique_lock<std::mutex> lock_;
+    std::unique_lock<AdaptiveMutex> lock_;
     Steady now_{};
     std::vector<std::stop_source> wake_;
     std::vector<std::unique_ptr<Connection>> unclosed_;
