@@ -115,9 +115,12 @@ ErrorClass classify(SqlState state) noexcept {
     if (state.category() == "54") {
         return ErrorClass::limit_exceeded;
     }
-    // 25P03: the server has hung up on a transaction in which nothing happened for too long.
+    // 25P03: the server has hung up on a transaction in which nothing happened for too long. 25006:
+    // it takes no writes, so it is a standby, or has become one; another connection may lead to the
+    // one that does. (A write where we asked for a reading transaction is refused before it is
+    // sent.)
     if (state.category() == "08" || text == "57P01" || text == "57P02" || text == "57P03" ||
-        text == "25P03") {
+        text == "25P03" || text == "25006") {
         return ErrorClass::connection_lost;
     }
     return ErrorClass::permanent;

@@ -40,7 +40,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"42710", ErrorClass::duplicate, Code::already_exists},
                     Case{"23502", ErrorClass::permanent, Code::invalid_argument},
                     Case{"22001", ErrorClass::permanent, Code::invalid_argument},
-                    Case{"25006", ErrorClass::permanent, Code::invalid_argument},
+                    Case{"25006", ErrorClass::connection_lost, Code::unavailable},
                     Case{"08000", ErrorClass::connection_lost, Code::unavailable},
                     Case{"08003", ErrorClass::connection_lost, Code::unavailable},
                     Case{"08006", ErrorClass::connection_lost, Code::unavailable},
@@ -93,7 +93,8 @@ TEST(Classification, LosesAConnectionOnlyWithItsOwnStates) {
     HOLDFAST_CHECK("connections err.08003");
     HOLDFAST_CHECK("connections err.08006_plain");
     HOLDFAST_CHECK("connections err.57P03");
-    for (const char* state : {"08000", "08001", "08003", "08006", "57P03"}) {
+    HOLDFAST_CHECK("connections err.25006");
+    for (const char* state : {"08000", "08001", "08003", "08006", "57P03", "25006"}) {
         EXPECT_EQ(classify(SqlState{state}), ErrorClass::connection_lost) << state;
     }
     HOLDFAST_CHECK("connections err.0A000_other");

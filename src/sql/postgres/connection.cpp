@@ -35,6 +35,9 @@ std::string_view cure(std::string_view state) {
     if (state == "42P01" || state == "42703") {
         return "; apply the schema with `holdfast schema apply`";
     }
+    if (state == "25006") {
+        return "; the server takes no writes: connect to its primary";
+    }
     if (state == "42501") {
         return "; grant the user the right it needs";
     }
@@ -329,7 +332,8 @@ DatabaseError server_error(const PGresult* result,
             error_class = ErrorClass::retryable;
         }
     }
-    if (error_class == ErrorClass::connection_lost && at_commit) {
+    // A server that takes no writes has said no; one that goes away has said nothing.
+    if (error_class == ErrorClass::connection_lost && at_commit && text != "25006") {
         outcome = Outcome::unknown;
     }
     DatabaseError error(error_class, state, outcome, std::move(message));

@@ -481,6 +481,60 @@ TEST_F(Faults, ADeadlineWithASilentServerIsNotAppliedBeforeThat) {
     EXPECT_EQ(effects(1), 0);
 }
 
+// --- a server that takes no writes
+// -----------------------------------------------------------------
+
+class TakesNoWrites : public Faults {
+protected:
+    // For whoever connects from now on, as after a failover.
+    void demote() {
+        direct.execute("ALTER DATABASE " + direct.name() +
+                       " SET default_transaction_read_only = on");
+        proxy.cut_all();
+    }
+    void promote() const {
+        direct.execute("BEGIN READ WRITE; ALTER DATABASE " + direct.name() +
+                       " RESET default_transaction_read_only; COMMIT");
+    }
+};
+
+// The pool must not keep what leads to a standby: the one behind the same name may lead elsewhere.
+TEST_F(TakesNoWrites, IsUnavailableAndItsConnectionIsNotUsedAgain) {
+    HOLDFAST_CHECK("connections err.25006");
+    demote();
+    EXPECT_EQ(db.run("Look", {}, count).rows.size(), 1U) << "reading goes on";
+    for (const bool alone : {true, false}) {
+        try {
+            if (alone) {
+                db.run("Add", {}, add, 1);
+            } else {
+                db.transact("Add", {}, [](Tx& tx) { tx.exec(add, 1); });
+            }
+            FAIL() << "it was written";
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), Code::unavailable) << error.what();
+            EXPECT_EQ(error.outcome(), Outcome::not_applied);
+        }
+    }
+    promote();
+    db.run("Add", {}, add, 1);
+    EXPECT_EQ(effects(1), 1);
+}
+
+TEST_F(TakesNoWrites, KeepsTheConnectionOfAReadingTransactionThatWrote) {
+    direct.execute(
+        "CREATE FUNCTION sly() RETURNS bigint LANGUAGE sql AS"
+        " $$ INSERT INTO effects VALUES (1) RETURNING id $$");
+    static constexpr Statement sly{"sly", "SELECT sly()"};
+    EXPECT_EQ(test::code_of([&] {
+                  db.transact("Sly", {.read_only = true}, [](Tx& tx) { (void)tx.query(sly); });
+              }),
+              Code::invalid_argument);
+    EXPECT_EQ(effects(1), 0);
+    db.run("Add", {}, add, 1);
+    EXPECT_EQ(proxy.connections(), 1) << "the connection is as good as before";
+}
+
 }  // namespace
 
 }  // namespace holdfast::sql

@@ -377,6 +377,11 @@ void PgSession::reject(const Step& step, const PGresult* result) {
                                           step_name(step.statement),
                                           stopped ? "cancelled" : "overtaken by its deadline"));
     }
+    if (options_.read_only && error.state() == SqlState{"25006"}) {
+        // As asked for: a function wrote, or a script, and the connection is as good as before.
+        error =
+            DatabaseError(ErrorClass::permanent, error.state(), Outcome::not_applied, error.what());
+    }
     if (error.error_class() == ErrorClass::connection_lost) {
         broken_ = true;
     }

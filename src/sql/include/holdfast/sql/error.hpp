@@ -46,7 +46,7 @@ enum class ErrorClass {
     connection_limit,     // 53300, 53400: the server takes no more connections now.
     limit_exceeded,       // 54000 and its kind.
     duplicate,            // 23505.
-    connection_lost,      // Class 08, 57P01..57P03, 25P03, a broken socket.
+    connection_lost,      // Class 08, 57P01..57P03, 25P03, 25006, a broken socket.
     permanent,            // Everything else.
 };
 
