@@ -50,7 +50,7 @@ private:
 };
 
 // As another source, and counts. Requires: `openings` outlives it.
-class WatchedSource final : public sql::ConnectionSource {
+class WatchedSource : public sql::ConnectionSource {
 public:
     WatchedSource(std::unique_ptr<sql::ConnectionSource> source, Openings& openings)
         : source_(std::move(source)), openings_(openings) {}
