@@ -317,8 +317,8 @@ private:
     }
 
     [[nodiscard]] int total() const {
-        return static_cast<int>(opening_.size() + ready_.size() + in_use_.size() +
-                                retiring_.size());
+        return static_cast<int>(opening_.size() + ready_.size() + looked_at_.size() +
+                                in_use_.size() + retiring_.size());
     }
 
     void compare() {

@@ -45,8 +45,9 @@ std::string_view to_string(BlockLoss why) noexcept {
 SlotBlocks::SlotBlocks(const SlotBlocksConfig& config,
                        const FleetLimits& limits,
                        std::uint64_t seed)
-    : config_(config), limits_(limits), random_(seed) {
+    : config_(config), limits_(limits), random_(seed), walk_left_(config.count) {
     check(config);
+    free_from_.assign(static_cast<std::size_t>(config.count), Steady::max());
     candidate_ = static_cast<int>(random_.below(static_cast<std::uint64_t>(config.count)));
 }
 
@@ -82,7 +83,7 @@ void SlotBlocks::on(Steady now, const BlockTaken& taken, SlotActions& out) {
     own(block, block.asked);
     block.epoch = taken.epoch;
     block.empty_since = now;
-    walked_ = 0;
+    walk_left_ = config_.count;
     walks_short_ = 0;
     denied_ = false;
 }
@@ -105,7 +106,8 @@ void SlotBlocks::on(Steady now, const BlockRefused& refused, SlotActions& out) {
     doubtful_.erase(refused.block);
     blocks_.erase(found);
     if (refused.free_in) {
-        free_from_ = std::min(free_from_, now + *refused.free_in);
+        free_from_[static_cast<std::size_t>(refused.block)] =
+            now + std::max(*refused.free_in, limits_.block_short_first / 2);
     }
     if (refused.slots && *refused.slots != config_.size) {
         out.push_back(BlockMismatch{.block = refused.block, .slots = *refused.slots});
@@ -131,7 +133,7 @@ void SlotBlocks::on(Steady now, const BlockUnanswered& unanswered, SlotActions& 
     // If it is ours after all, asking again finds that out; so ask for the same one.
     --takes_;
     candidate_ = unanswered.block;
-    walked_ = std::max(walked_ - 1, 0);
+    walk_left_ = std::min(walk_left_ + 1, config_.count);
     blocks_.erase(found);
     doubtful_.insert(unanswered.block);
     take_from_ = now + nap;
@@ -268,6 +270,7 @@ void SlotBlocks::lose(Steady now, int number, BlockLoss why, SlotActions& out) {
     }
     out.push_back(BlockLost{.block = number, .why = why});
     take_from_ = std::min(take_from_, now);
+    walk_from_ = std::min(walk_from_, now);
 }
 
 void SlotBlocks::house_the_homeless(Steady now) {
@@ -327,25 +330,26 @@ void SlotBlocks::give_back(Steady now, SlotActions& out) {
 }
 
 void SlotBlocks::take_more(Steady now, SlotActions& out) {
-    while (takes_ < limits_.block_takes_max && now >= take_from_ && wants_more(now) &&
-           walked_ < config_.count) {
-        const int number = next_candidate();
-        if (blocks_.contains(number)) {
-            continue;
+    while (takes_ < limits_.block_takes_max && now >= take_from_ && wants_more(now)) {
+        const auto number = next_candidate(now);
+        if (!number) {
+            break;
         }
         ++takes_;
-        blocks_[number] = {.pending = Pending::take, .asked = now};
-        out.push_back(TakeBlock{number});
+        free_from_[static_cast<std::size_t>(*number)] = Steady::max();
+        blocks_[*number] = {.pending = Pending::take, .asked = now};
+        out.push_back(TakeBlock{*number});
     }
-    if (walked_ >= config_.count && takes_ == 0) {
+    if (walk_left_ == 0 && takes_ == 0) {
         end_walk(now, out);
     }
 }
 
-// Every block has an owner, and no local cap may be used against that. What a dead one owns is
-// asked for at the moment when it can be had, and not at the end of a pause.
+// Every block has an owner, and no local cap may be used against that. From now on only a part of
+// them is asked for at a time: a fleet that wants more than there is would ask so often that the
+// store becomes too slow for those who renew what they own.
 void SlotBlocks::end_walk(Steady now, SlotActions& out) {
-    walked_ = 0;
+    walk_left_ = std::max(config_.count / limits_.block_walk_parts, 1);
     degraded_ = false;
     nanoseconds longest = limits_.block_short_first;
     for (int i = 0; i < walks_short_ && longest < limits_.block_short_most; ++i) {
@@ -353,9 +357,7 @@ void SlotBlocks::end_walk(Steady now, SlotActions& out) {
     }
     ++walks_short_;
     longest = std::min(longest, limits_.block_short_most);
-    take_from_ = now + longest / 2 + part_of(longest / 2, random_.unit());
-    take_from_ = std::min(take_from_, std::max(free_from_, now + limits_.block_short_first / 2));
-    free_from_ = Steady::max();
+    walk_from_ = now + longest / 2 + part_of(longest / 2, random_.unit());
     out.push_back(SlotsShort{});
 }
 
@@ -365,11 +367,26 @@ bool SlotBlocks::wants_more(Steady now) const noexcept {
     return need && coming - used() < std::max(limits_.block_free_min * coming, 1.0);
 }
 
-int SlotBlocks::next_candidate() noexcept {
-    const int number = candidate_;
-    candidate_ = (candidate_ + 1) % config_.count;
-    ++walked_;
-    return number;
+// What a dead process owns is asked for at the moment when it can be had; else the next of the
+// walk.
+std::optional<int> SlotBlocks::next_candidate(Steady now) noexcept {
+    if (next_free() <= now) {
+        const auto first = std::min_element(free_from_.begin(), free_from_.end());
+        return static_cast<int>(first - free_from_.begin());
+    }
+    while (walk_left_ > 0 && now >= walk_from_) {
+        const int number = candidate_;
+        candidate_ = (candidate_ + 1) % config_.count;
+        --walk_left_;
+        if (!blocks_.contains(number)) {
+            return number;
+        }
+    }
+    return std::nullopt;
+}
+
+Steady SlotBlocks::next_free() const noexcept {
+    return *std::min_element(free_from_.begin(), free_from_.end());
 }
 
 // The local cap stays in force until our blocks can replace it.
@@ -397,8 +414,9 @@ void SlotBlocks::plan_wake(Steady now) noexcept {
             wake_ = std::min(wake_, block.empty_since + limits_.block_empty_max);
         }
     }
-    if (take_from_ > now && wants_more(now)) {
-        wake_ = std::min(wake_, take_from_);
+    const Steady ask_from = std::max(take_from_, std::min(walk_from_, next_free()));
+    if (ask_from > now && wants_more(now)) {
+        wake_ = std::min(wake_, ask_from);
     }
 }
 

@@ -409,5 +409,60 @@ TEST_F(SlotStory, NoHistoryMakesTwoOwnersOfOneBlock) {
     EXPECT_GT(lost, 0) << "the story was too quiet";
 }
 
+// 44 processes that all want more would otherwise ask the store so often that those who renew what
+// they own are not heard.
+class FullTable : public SlotStory {
+protected:
+    FullTable() : ann("ann", SlotBlocksConfig{.size = 25, .count = 400}, store) {
+        config = {.size = 25, .count = 400};
+        for (int block = 0; block < config.count; ++block) {
+            store.items[block] = {.owner = "others", .until = now + config.ttl, .slots = 25};
+        }
+        ann.tell(now, WantSlots{100});
+        EXPECT_EQ(ann.asked, config.count) << "once, every block is asked for";
+        ann.asked = 0;
+    }
+
+    // The others renew what is theirs, each minute.
+    void live(FakeBlockOwner& who, std::chrono::minutes time) {
+        for (const Steady end = now + time; now < end;) {
+            for (auto& [block, item] : store.items) {
+                if (item.owner == "others") {
+                    item.until = now + config.ttl;
+                }
+            }
+            who.live_until(now, now + 1min);
+        }
+    }
+
+    FakeBlockOwner ann;
+};
+
+TEST_F(FullTable, IsAskedSeldomByThoseWhoWantMore) {
+    live(ann, 60min);
+    EXPECT_EQ(ann.blocks.capacity(now), 0);
+    EXPECT_LE(ann.asked, 10 * 3600) << "of 44 such processes, no 500 calls a second";
+    EXPECT_GE(ann.asked, 3600);
+}
+
+TEST_F(FullTable, ShowsWhatWasGivenBack) {
+    live(ann, 10min);
+    store.items[123].owner.clear();
+    live(ann, 2min);
+    EXPECT_EQ(ann.blocks.capacity(now), 25);
+}
+
+TEST_F(FullTable, ShowsWhatADeadProcessOwnedAtTheMomentItCanBeHad) {
+    HOLDFAST_CHECK("connections +slot.crash");
+    live(ann, 10min);
+    store.items[123].owner = "dead";
+    const Steady free_from = store.items[123].until + 30s;
+    live(ann, 2min);
+    ASSERT_LT(now, free_from);
+    EXPECT_EQ(ann.blocks.capacity(now), 0);
+    ann.live_until(now, free_from + 1s);
+    EXPECT_EQ(ann.blocks.capacity(now), 25);
+}
+
 }  // namespace
 }  // namespace holdfast::pool

@@ -45,6 +45,7 @@ struct FleetLimits {
     int block_takes_max = 2;                           // At a time.
     Time block_short_first = std::chrono::seconds{1};  // The pause when no block is free, doubling.
     Time block_short_most = std::chrono::seconds{15};
+    int block_walk_parts = 8;                    // In so many pauses all blocks are asked for.
     Time store_retry = std::chrono::seconds{5};  // After a call that was not answered.
 
     // --- Leases of single connections ---

@@ -171,7 +171,8 @@ private:
     void give_back(Steady now, SlotActions& out);
     void take_more(Steady now, SlotActions& out);
     [[nodiscard]] bool wants_more(Steady now) const noexcept;
-    [[nodiscard]] int next_candidate() noexcept;
+    [[nodiscard]] std::optional<int> next_candidate(Steady now) noexcept;
+    [[nodiscard]] Steady next_free() const noexcept;
     void end_walk(Steady now, SlotActions& out);
     void recover(Steady now) noexcept;
     void plan_wake(Steady now) noexcept;
@@ -188,14 +189,15 @@ private:
     int wanted_ = 0;
     bool denied_ = false;  // Somebody asked in vain since the last block came.
 
-    int takes_ = 0;                     // Under way.
-    std::set<int> doubtful_;            // Asked for without an answer: they may be ours.
-    int candidate_ = 0;                 // The block to ask for next,
-    int walked_ = 0;                    // and how many have been asked for since one was free.
-    int walks_short_ = 0;               // In a row.
-    Steady take_from_{};                // Not before this.
-    Steady free_from_ = Steady::max();  // The first of those asked for can be taken then.
-    bool away_ = false;                 // The latest call was not answered.
+    int takes_ = 0;                  // Under way.
+    std::set<int> doubtful_;         // Asked for without an answer: they may be ours.
+    int candidate_ = 0;              // The block where the walk goes on,
+    int walk_left_;                  // and how many are asked for before it pauses.
+    int walks_short_ = 0;            // In a row.
+    Steady walk_from_{};             // It goes on then.
+    std::vector<Steady> free_from_;  // By block: can be taken from its owner then.
+    Steady take_from_{};             // Nothing is asked for before this.
+    bool away_ = false;              // The latest call was not answered.
     bool degraded_ = false;
     Steady wake_ = Steady::max();
 };
