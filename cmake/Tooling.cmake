@@ -33,11 +33,13 @@ if(HOLDFAST_FUZZERS)
   target_compile_options(holdfast_branches INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# A sanitizer looks at what the tests run, not at how fast their own lines are: left as they are
-# written, they compile in half the time.
+# What the tests run is to be fast; their own lines need not be. A sanitizer takes them as they are
+# written, which compiles in half the time; elsewhere they are optimised a little, in two thirds of it.
 add_library(holdfast_unoptimised INTERFACE)
 if(HOLDFAST_SANITIZE)
   target_compile_options(holdfast_unoptimised INTERFACE -O0)
+elseif(CMAKE_BUILD_TYPE MATCHES "^Rel")
+  target_compile_options(holdfast_unoptimised INTERFACE -O1)
 endif()
 
 # Warnings for our own code only; third-party include directories are SYSTEM.
