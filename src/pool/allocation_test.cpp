@@ -32,16 +32,19 @@ void* operator new(std::size_t size, std::align_val_t alignment) {
     }
     throw std::bad_alloc();
 }
-void operator delete(void* memory, std::align_val_t /*alignment*/) noexcept {
+// Not inline: g++ 12 would see what was new'd be freed.
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t /*alignment*/) noexcept {
     std::free(memory);
 }
-void operator delete(void* memory, std::size_t /*size*/, std::align_val_t /*alignment*/) noexcept {
+[[gnu::noinline]] void operator delete(void* memory,
+                                       std::size_t /*size*/,
+                                       std::align_val_t /*alignment*/) noexcept {
     std::free(memory);
 }
-void operator delete(void* memory) noexcept {
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
     std::free(memory);
 }
-void operator delete(void* memory, std::size_t /*size*/) noexcept {
+[[gnu::noinline]] void operator delete(void* memory, std::size_t /*size*/) noexcept {
     std::free(memory);
 }
 
