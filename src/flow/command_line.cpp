@@ -309,8 +309,14 @@ int replay(const Registry& registry, Words words) {
                                           fmt::join(registry.versions(name), ", ")));
     }
     const std::size_t count = events.size();
-    const auto difference =
-        check_replay(id, *program, std::move(events), std::move(history.kv), execution);
+    const std::unique_ptr<Logger> logger = make_logger({.level = Level::warn});
+    const auto difference = check_replay(id,
+                                         *program,
+                                         std::move(events),
+                                         std::move(history.kv),
+                                         execution,
+                                         program_build_id(),
+                                         logger.get());
     if (words.json()) {
         fmt::print("{{\"file\":{},\"workflow\":{},\"version\":{},\"events\":{},\"same\":{}{}}}\n",
                    quote(path),

@@ -11,6 +11,7 @@
 
 #include <holdfast/flow/client.hpp>
 #include <holdfast/flow/json.hpp>
+#include <holdfast/flow/runtime.hpp>
 #include <holdfast/flow/store.hpp>
 
 namespace holdfast::flow::line_test {
@@ -43,6 +44,11 @@ Workflow<int> doubled_with_a_pause(Context& ctx, int number) {
     const int result = co_await ctx.activity<&twice>(number);
     co_return result;
 }
+// The same steps with another input.
+Workflow<int> doubled_of_the_next(Context& ctx, int number) {
+    const int result = co_await ctx.activity<&twice>(number + 1);
+    co_return result;
+}
 Workflow<int> answering(Context& ctx) {
     int number = 7;
     ctx.on(asked, [&number] { return number; });
@@ -59,6 +65,7 @@ Workflow<Unit> last_words(Context& ctx) {
 
 HOLDFAST_NAME(holdfast::flow::line_test::doubled, "doubled");
 HOLDFAST_NAME(holdfast::flow::line_test::doubled_with_a_pause, "doubled");
+HOLDFAST_NAME(holdfast::flow::line_test::doubled_of_the_next, "doubled");
 HOLDFAST_NAME(holdfast::flow::line_test::answering, "answering");
 HOLDFAST_NAME(holdfast::flow::line_test::last_words, "last_words");
 
@@ -148,6 +155,31 @@ TEST_F(CommandLine, ReplayTellsWhetherTheCodeStillDoesWhatItDid) {
     EXPECT_NE(out_.find("\"same\":false"), std::string::npos) << out_;
 
     EXPECT_EQ(run({"replay", (folder_ / "none").string()}), 1) << err_;
+}
+
+// The rule by which a runtime would judge: this build may not ask for something else, another may.
+TEST_F(CommandLine, ReplayWarnsOfOtherInputsOnlyWhereAnotherBuildWroteThem) {
+    ASSERT_EQ(run({"start", "doubled", "--input", "[21]", "--id", "a", "--wait", "30s"}), 0);
+    std::string lines;
+    {
+        Store store{url()};
+        Client client{store};
+        lines = client.export_history("a");
+    }
+    const std::string mine = "\"build\":\"" + program_build_id();
+    ASSERT_NE(lines.find(mine), std::string::npos) << lines;
+    const std::string same = (folder_ / "same.jsonl").string();
+    std::ofstream{same} << lines;
+    const std::string other = (folder_ / "other.jsonl").string();
+    std::ofstream{other} << lines.replace(lines.find(mine), mine.size(), "\"build\":\"another");
+
+    Registry changed;
+    changed.workflow<&doubled_of_the_next>().activity<&twice>();
+    EXPECT_EQ(run(changed, {"replay", same}), 1) << out_;
+    EXPECT_EQ(run(changed, {"replay", other}), 0) << err_;
+    EXPECT_NE(err_.find("an input is not the one in the history"), std::string::npos) << err_;
+    EXPECT_EQ(run({"replay", other}), 0);
+    EXPECT_EQ(err_, "");
 }
 
 TEST_F(CommandLine, WhatIsNotUnderstoodIsRefusedInOneSentence) {

@@ -16,6 +16,7 @@ using std::chrono::steady_clock;
 constexpr milliseconds lease_min{2'000};
 constexpr std::chrono::milliseconds keep_pause{500};
 constexpr int commit_lanes_on_a_server = 4;
+constexpr std::size_t build_id_bytes_max = 64;
 
 RuntimeOptions checked_options(RuntimeOptions options) {
     if (options.workflow_threads < 0 || options.activity_threads < 0) {
@@ -39,6 +40,12 @@ RuntimeOptions checked_options(RuntimeOptions options) {
     }
     if (options.tags.tags.size() > 5) {
         throw InvalidArgument("a worker serves at most 5 tags");
+    }
+    const bool plain =
+        std::ranges::all_of(options.build_id, [](char c) { return c > ' ' && c <= '~'; });
+    if (!plain || options.build_id.size() > build_id_bytes_max) {
+        throw InvalidArgument(fmt::format(
+            "a build id has at most {} letters, digits and signs of ASCII", build_id_bytes_max));
     }
     return options;
 }

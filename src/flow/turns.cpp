@@ -225,10 +225,15 @@ bool TurnRunner::load(Instance& instance, const TurnSight& sight, TurnInput& inp
     }
     meters_.events_replayed += static_cast<std::int64_t>(loaded.events.size());
     instance.number = sight.execution;
-    instance.execution = std::make_unique<Execution>(
-        instance.id, sight.execution, *program, options_.limits, options_.logger);
+    instance.execution = make_execution(instance, *program);
     instance.execution->load(std::move(loaded.events), std::move(loaded.kv));
     return true;
+}
+
+std::unique_ptr<Execution> TurnRunner::make_execution(const Instance& instance,
+                                                      detail::Program program) const {
+    return std::make_unique<Execution>(
+        instance.id, instance.number, program, options_.limits, options_.logger, options_.build_id);
 }
 
 bool TurnRunner::begin(Instance& instance, const TurnSight& sight) {
@@ -248,8 +253,7 @@ bool TurnRunner::begin(Instance& instance, const TurnSight& sight) {
         keys = provider_.load_history(instance.id, sight.execution).kv;
     }
     instance.number = sight.execution;
-    instance.execution = std::make_unique<Execution>(
-        instance.id, sight.execution, *program, options_.limits, options_.logger);
+    instance.execution = make_execution(instance, *program);
     instance.execution->begin(WorkflowStarted{.name = start->name,
                                               .version = *version,
                                               .input = start->input,
@@ -373,7 +377,8 @@ Turn TurnRunner::checked(Instance& instance,
         return turn;  // Somebody else is at it; the commit will tell.
     }
     const std::vector<LeftOpen> open = left_open(loaded.events);
-    Execution cold(instance.id, sight.execution, *program, options_.limits);
+    Execution cold(
+        instance.id, sight.execution, *program, options_.limits, nullptr, options_.build_id);
     cold.load(std::move(loaded.events), std::move(loaded.kv));
     const Turn again = cold.turn(sight.now, messages);
     if (again.events == turn.events) {

@@ -80,6 +80,9 @@ private:
     bool look(Instance& instance, TurnInput& input, TurnSight& sight);
     bool load(Instance& instance, const TurnSight& sight, TurnInput& input);
     bool begin(Instance& instance, const TurnSight& sight);
+    // Of the execution that the instance is at.
+    [[nodiscard]] std::unique_ptr<Execution> make_execution(const Instance& instance,
+                                                            detail::Program program) const;
     std::vector<std::pair<EventId, OutgoingMessage>> fail_what_nobody_began(
         const Instance& instance, const TurnSight& sight);
     [[nodiscard]] std::vector<LeftOpen> open_in_store(const Instance& instance,

@@ -43,9 +43,12 @@ Op<void> Context::sleep_until(Moment moment) {
     return make<void>(TimerCreated{std::min(moment, last_moment).time_since_epoch().count()});
 }
 
-void Context::detach_by_name(std::string name, std::string id, Payload input, std::string version) {
-    core_.note(WorkflowDetached{
-        std::move(name), std::move(id), checked(std::move(input)), std::move(version)});
+Detached Context::detach_by_name(std::string name,
+                                 std::string id,
+                                 Payload input,
+                                 std::string version) {
+    return Detached(core_.ask(WorkflowDetached{
+        std::move(name), std::move(id), checked(std::move(input)), std::move(version)}));
 }
 
 std::string Context::uuid() {

@@ -122,13 +122,14 @@ void Core::reseed(ExecutionId execution) noexcept {
     random_state_ = seed_of(instance_, execution);
 }
 
-SlotPtr Core::ask(EventBody action) {
+SlotPtr Core::ask(EventBody action, InputCheck check) {
     if (read_only_) {
         throw Failure("InvalidOperation", "a query only looks; it cannot ask for anything");
     }
     std::visit(CheckNames{}, action);
     auto slot = std::make_shared<Slot>();
     slot->action = std::move(action);
+    slot->input_check = check;
     asked(slot);
     return slot;
 }

@@ -21,13 +21,17 @@
 
 namespace holdfast::flow {
 
+// How far a value is the one in the history.
+enum class Likeness : std::uint8_t { same, other_fields, other };
+
 class Execution::Engine final : public detail::Core {
 public:
     Engine(std::string instance,
            ExecutionId execution,
            detail::Program program,
            ExecutionLimits limits,
-           Logger* logger);
+           Logger* logger,
+           std::string build);
     ~Engine() override;
 
     void begin(WorkflowStarted started, std::map<std::string, Payload> kv);
@@ -62,6 +66,8 @@ private:
     void apply(const Event& event);
     struct Applier;
     void match(const Event& event);
+    [[nodiscard]] bool accepts(InputCheck check, Likeness input) const;
+    void tell_of_input(const Event& event, Likeness input);
     void answer(const Event& event, detail::Answer answer, std::size_t scheduled_kind);
     void deliver(const SlotPtr& slot, detail::Answer answer, EventId arrived);
     void receive(const Event& event, const MessageReceived& message);
@@ -108,6 +114,9 @@ private:
 
     detail::Program program_;
     ExecutionLimits limits_;
+    std::string build_;               // Ours.
+    std::string recorded_build_;      // Whose events these are; empty: not known.
+    Likeness told_ = Likeness::same;  // What was warned of.
     Context context_{*this};
     WorkflowStarted started_;
     std::int64_t begun_ms_ = 0;
@@ -116,7 +125,6 @@ private:
     bool verifying_ = false;
     bool ended_ = false;
     bool forced_ = false;
-    bool told_of_change_ = false;
     EventId cancel_event_ = 0;
     std::optional<FailureInfo> abort_;
     int actions_ = 0;

@@ -16,15 +16,21 @@ constexpr std::size_t kind_of() {
     return EventBody(std::in_place_type<T>).index();
 }
 
-// Whether the code asks for what the history says. Timers, status and how long an activity may wait
-// may differ in their values, and values may have gained or lost fields: their structs have grown
-// since, and that must not end what is running.
-struct SameRequest {
-    bool& changed;
+Likeness likeness(const Payload& a, const Payload& b) {
+    if (a == b) {
+        return Likeness::same;
+    }
+    return json::agree(a.json, b.json) ? Likeness::other_fields : Likeness::other;
+}
 
-    [[nodiscard]] bool agree(const Payload& a, const Payload& b) const {
-        changed = changed || a != b;
-        return json::agree(a.json, b.json);
+// Whether the code asks for what the history says, and how far with the same input. Timers, status
+// and how long an activity may wait may differ in their values.
+struct SameRequest {
+    Likeness& input;
+
+    bool compare(const Payload& a, const Payload& b) const {
+        input = likeness(a, b);
+        return true;
     }
     template <class A, class B>
     bool operator()(const A&, const B&) const {
@@ -32,20 +38,21 @@ struct SameRequest {
     }
     bool operator()(const ActivityScheduled& a, const ActivityScheduled& b) const {
         return a.name == b.name && a.session == b.session && a.tag == b.tag &&
-               agree(a.input, b.input);
+               compare(a.input, b.input);
     }
     bool operator()(const TimerCreated&, const TimerCreated&) const { return true; }
     bool operator()(const ChildScheduled& a, const ChildScheduled& b) const {
-        return a.name == b.name && agree(a.input, b.input);
+        return a.name == b.name && compare(a.input, b.input);
     }
     bool operator()(const WorkflowDetached& a, const WorkflowDetached& b) const {
-        return a.name == b.name && a.instance == b.instance && agree(a.input, b.input);
+        return a.name == b.name && a.instance == b.instance && compare(a.input, b.input);
     }
     bool operator()(const MessageAwaited& a, const MessageAwaited& b) const { return a == b; }
     bool operator()(const SignalAwaited& a, const SignalAwaited& b) const { return a == b; }
     bool operator()(const StatusUpdated&, const StatusUpdated&) const { return true; }
     bool operator()(const KvSet& a, const KvSet& b) const {
-        return a.key == b.key && agree(a.value, b.value);
+        // Others read the stored value: another one in memory would be a second truth.
+        return a.key == b.key && compare(a.value, b.value) && input != Likeness::other;
     }
     bool operator()(const KvErased& a, const KvErased& b) const { return a == b; }
     bool operator()(const KvCleared&, const KvCleared&) const { return true; }
@@ -169,6 +176,9 @@ void Execution::Engine::apply(const Event& event) {
     applied_ = event.id;
     last_event_ = std::max(last_event_, event.id);
     now_ms_ = std::max(now_ms_, event.time_ms);
+    if (!event.build.empty()) {
+        recorded_build_ = event.build;
+    }
     std::visit(Applier{*this, event}, event.body);
     serve_waiting();
 }
@@ -195,6 +205,34 @@ void Execution::Engine::bind(const SlotPtr& slot, EventId event) {
     }
 }
 
+bool Execution::Engine::accepts(InputCheck check, Likeness input) const {
+    switch (check) {
+        case InputCheck::strict:
+            return input == Likeness::same;
+        case InputCheck::warn:
+        case InputCheck::ignore:
+            return true;
+        case InputCheck::by_build:
+            break;
+    }
+    const bool known = !build_.empty() && !recorded_build_.empty();
+    return input != Likeness::other || (known && build_ != recorded_build_);
+}
+
+// Of each sort once: the next event is probably of the same struct.
+void Execution::Engine::tell_of_input(const Event& event, Likeness input) {
+    if (input <= told_ || logger_ == nullptr) {
+        return;
+    }
+    told_ = input;
+    logger_->warn(input == Likeness::other ? "an input is not the one in the history"
+                                           : "a value has other fields than the history has",
+                  {{"instance", instance_},
+                   {"event", event.id},
+                   {"build", build_},
+                   {"recorded_build", recorded_build_}});
+}
+
 void Execution::Engine::match(const Event& event) {
     if (asked_.empty()) {
         const bool over = root_ && root_->branch_done();
@@ -206,18 +244,17 @@ void Execution::Engine::match(const Event& event) {
     }
     const SlotPtr slot = std::move(asked_.front());
     asked_.pop_front();
-    bool changed = false;
-    if (!std::visit(SameRequest{changed}, slot->action, event.body)) {
+    Likeness input = Likeness::same;
+    if (!std::visit(SameRequest{input}, slot->action, event.body) ||
+        !accepts(slot->input_check, input)) {
         differs(fmt::format("event {} is {}, but the code asked for {}",
                             event.id,
                             describe_action(event.body),
                             describe_action(slot->action)));
         return;
     }
-    if (changed && !told_of_change_ && logger_ != nullptr) {
-        told_of_change_ = true;  // Once: the next event is probably of the same struct.
-        logger_->warn("a value has other fields than the history has",
-                      {{"instance", instance_}, {"event", event.id}});
+    if (slot->input_check != InputCheck::ignore) {
+        tell_of_input(event, input);
     }
     if (const ChildScheduled* child = std::get_if<ChildScheduled>(&event.body)) {
         slot->instance = child->instance;

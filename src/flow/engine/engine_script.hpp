@@ -190,6 +190,7 @@ struct Setting {
     std::optional<Payload> status{};
     std::vector<Event> history{};  // Empty: a new execution.
     bool checked = true;           // Whether check_replay can tell: it knows the usual limits only.
+    std::string build{};
 };
 
 class Script {
@@ -238,8 +239,8 @@ public:
 
 private:
     [[nodiscard]] std::unique_ptr<Execution> build(const std::vector<Event>& history) const {
-        auto made =
-            std::make_unique<Execution>("order-7", setting_.execution, code_, setting_.limits);
+        auto made = std::make_unique<Execution>(
+            "order-7", setting_.execution, code_, setting_.limits, nullptr, setting_.build);
         if (history.empty()) {
             WorkflowStarted first = start(input_);
             first.status = setting_.status;
@@ -261,8 +262,8 @@ private:
         if (!setting_.checked) {
             return;
         }
-        const auto difference =
-            check_replay("order-7", code_, history_, setting_.kv, setting_.execution);
+        const auto difference = check_replay(
+            "order-7", code_, history_, setting_.kv, setting_.execution, setting_.build);
         EXPECT_FALSE(difference.has_value()) << difference->text();
     }
     void expect_ended() const {

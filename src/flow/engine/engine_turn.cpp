@@ -201,6 +201,10 @@ void Execution::Engine::append(EventBody body, EventId source) {
     }
     turn_->events.push_back(
         Event{.id = id, .source = source, .time_ms = now_ms_, .body = std::move(body)});
+    if (!build_.empty() && build_ != recorded_build_) {
+        turn_->events.back().build = build_;
+        recorded_build_ = build_;
+    }
 }
 
 void Execution::Engine::record(EventBody body, EventId source) {

@@ -115,8 +115,12 @@ Execution::Engine::Engine(std::string instance,
                           ExecutionId execution,
                           detail::Program program,
                           ExecutionLimits limits,
-                          Logger* logger)
-    : Core(std::move(instance), execution), program_(program), limits_(limits) {
+                          Logger* logger,
+                          std::string build)
+    : Core(std::move(instance), execution),
+      program_(program),
+      limits_(limits),
+      build_(std::move(build)) {
     logger_ = logger;
     handlers_.core = this;
     events_soft_ = limits.events_soft;
@@ -181,8 +185,10 @@ Execution::Execution(std::string instance,
                      ExecutionId execution,
                      detail::Program program,
                      ExecutionLimits limits,
-                     Logger* logger)
-    : engine_(std::make_unique<Engine>(std::move(instance), execution, program, limits, logger)) {}
+                     Logger* logger,
+                     std::string build)
+    : engine_(std::make_unique<Engine>(
+          std::move(instance), execution, program, limits, logger, std::move(build))) {}
 
 Execution::~Execution() = default;
 
@@ -230,20 +236,14 @@ std::optional<FailureInfo> check_replay(std::string instance,
                                         detail::Program program,
                                         std::vector<Event> history,
                                         std::map<std::string, Payload> kv,
-                                        ExecutionId execution) {
+                                        ExecutionId execution,
+                                        std::string build,
+                                        Logger* logger) {
     if (history.empty()) {
         return FailureInfo{.kind = FailureKind::infrastructure, .message = "the history is empty"};
     }
-    return Execution::check(
-        std::move(instance), execution, program, std::move(history), std::move(kv));
-}
-
-std::optional<FailureInfo> Execution::check(std::string instance,
-                                            ExecutionId execution,
-                                            detail::Program program,
-                                            std::vector<Event> history,
-                                            std::map<std::string, Payload> kv) {
-    Engine engine(std::move(instance), execution, program, ExecutionLimits{}, nullptr);
+    Execution::Engine engine(
+        std::move(instance), execution, program, ExecutionLimits{}, logger, std::move(build));
     engine.load(std::move(history), std::move(kv));
     return engine.check();
 }

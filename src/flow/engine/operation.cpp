@@ -52,8 +52,10 @@ void check_label(const std::string& text, std::string_view what) {
     }
 }
 
-Op<Payload> plain(Core& core, const EventBody& action) {
-    return Op<Payload>(std::make_shared<Operation>(core, action));
+Op<Payload> plain(Core& core, const EventBody& action, InputCheck check) {
+    auto operation = std::make_shared<Operation>(core, action);
+    operation->modifiers.input_check = check;
+    return Op<Payload>(std::move(operation));
 }
 
 Op<void> pause(Core& core, milliseconds duration) {
@@ -69,12 +71,12 @@ TimedOut timed_out(milliseconds limit) {
 }
 
 // One attempt, with its own limit.
-Task<Payload> attempt_once(Core& core, EventBody action, milliseconds limit) {
+Task<Payload> attempt_once(Core& core, EventBody action, InputCheck check, milliseconds limit) {
     if (limit.count() == 0) {
-        Payload result = co_await plain(core, action);
+        Payload result = co_await plain(core, action, check);
         co_return result;
     }
-    auto first = co_await any(plain(core, action), pause(core, limit));
+    auto first = co_await any(plain(core, action, check), pause(core, limit));
     if (first.index() == 1) {
         throw timed_out(limit);
     }
@@ -101,12 +103,12 @@ milliseconds with_jitter(Core& core, milliseconds delay, double jitter) {
         std::llround(static_cast<double>(delay.count()) * (1.0 - jitter + 2.0 * jitter * unit))};
 }
 
-Task<Payload> attempt_often(Core& core, EventBody action, RetryPolicy policy) {
+Task<Payload> attempt_often(Core& core, EventBody action, InputCheck check, RetryPolicy policy) {
     const Moment began = core.now();
     for (int attempt = 1;; ++attempt) {
         milliseconds delay{0};
         try {
-            Payload result = co_await attempt_once(core, action, policy.per_try);
+            Payload result = co_await attempt_once(core, action, check, policy.per_try);
             co_return result;
         } catch (const Failure& failure) {
             delay = with_jitter(core, policy.delay_after(attempt), policy.jitter);
@@ -122,16 +124,17 @@ Task<Payload> attempt_often(Core& core, EventBody action, RetryPolicy policy) {
 }
 
 Task<Payload> attempt_within(Core& core, EventBody action, Modifiers modifiers) {
+    const InputCheck check = modifiers.input_check;
     if (!modifiers.retry) {
-        Payload result = co_await attempt_once(core, action, modifiers.timeout);
+        Payload result = co_await attempt_once(core, action, check, modifiers.timeout);
         co_return result;
     }
     if (modifiers.timeout.count() == 0) {
-        Payload result = co_await attempt_often(core, action, *modifiers.retry);
+        Payload result = co_await attempt_often(core, action, check, *modifiers.retry);
         co_return result;
     }
-    auto first =
-        co_await any(attempt_often(core, action, *modifiers.retry), pause(core, modifiers.timeout));
+    auto first = co_await any(attempt_often(core, action, check, *modifiers.retry),
+                              pause(core, modifiers.timeout));
     if (first.index() == 1) {
         throw timed_out(modifiers.timeout);
     }
@@ -205,6 +208,13 @@ void set_child_version(EventBody& action, std::string text) {
     only_for<ChildScheduled>(action, "only children have a version").version = std::move(text);
 }
 
+void require_input(const EventBody& action) {
+    if (!std::holds_alternative<ActivityScheduled>(action) &&
+        !std::holds_alternative<ChildScheduled>(action)) {
+        invalid("only activities and children have an input to compare");
+    }
+}
+
 void undecodable(const std::exception& error) {
     throw DecodeError(FailureInfo{.kind = FailureKind::application,
                                   .type = "DecodeError",
@@ -258,7 +268,7 @@ void Operation::start(Frame& parent, Listener* listener) {
         task_->branch_start(host_, *this);
         return;
     }
-    slot_ = core_.ask(std::move(action_));
+    slot_ = core_.ask(std::move(action_), modifiers.input_check);
     slot_->listener = listener;
 }
 

@@ -60,13 +60,16 @@ Event read_event(const stored::Text& all, json::Scanner& scanner, std::string_vi
     EventId id = 0;
     std::optional<EventId> source;
     std::int64_t time_ms = 0;
+    std::optional<std::string> build;
     stored::read_field(members, "id", id);
     stored::read_field(members, "source", source);
     stored::read_field(members, "time_ms", time_ms);
+    stored::read_field(members, "build", build);
     return Event{.id = id,
                  .source = source.value_or(0),
                  .time_ms = time_ms,
-                 .body = stored::BodyReader<EventBody>::read(members)};
+                 .body = stored::BodyReader<EventBody>::read(members),
+                 .build = std::move(build).value_or("")};
 }
 
 void expect_end(const stored::Text& all, const json::Scanner& scanner, std::string_view text) {
@@ -84,6 +87,9 @@ void encode(const Event& event, std::string& out) {
             stored::write_field(out, ',', "source", event.source);
         }
         stored::write_field(out, ',', "time_ms", event.time_ms);
+        if (!event.build.empty()) {
+            stored::write_field(out, ',', "build", event.build);
+        }
         stored::write_body(out, ',', event.body);
     });
 }

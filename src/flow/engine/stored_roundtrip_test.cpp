@@ -146,7 +146,8 @@ Event any_event(std::size_t kind) {
     return {.id = *rc::gen::arbitrary<EventId>(),
             .source = *rc::gen::arbitrary<EventId>(),
             .time_ms = *rc::gen::arbitrary<std::int64_t>(),
-            .body = body_of<EventBody>(kind)};
+            .body = body_of<EventBody>(kind),
+            .build = *text()};
 }
 
 // Each case makes one event of every kind.

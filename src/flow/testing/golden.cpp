@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include <holdfast/base/error.hpp>
+#include <holdfast/base/log.hpp>
 #include <holdfast/flow_engine/execution.hpp>
 #include <holdfast/flow_engine/stored.hpp>
 #include <holdfast/flow_testing/world.hpp>
@@ -87,12 +88,15 @@ void check_history(flow::detail::Program program,
         throw Unexpected(fmt::format("{}: {}", file.string(), error.what()));
     }
     const bool told = !history.instance.empty();
+    const std::unique_ptr<Logger> logger = make_logger({.level = Level::warn});
     const std::optional<FailureInfo> failure =
         check_replay(told ? history.instance : std::move(instance),
                      program,
                      std::move(history.events),
                      std::move(history.kv),
-                     told ? history.execution : execution);
+                     told ? history.execution : execution,
+                     program_build_id(),
+                     logger.get());
     if (failure) {
         throw Unexpected(
             fmt::format("the code does not do what {} says: {}", file.string(), failure->text()));

@@ -174,6 +174,7 @@ Runtime& World::runtime() {
         options.activity_threads = 0;  // The world plays them.
         options.shadow_replay_every = 1;
         options.limits = options_.limits;
+        options.build_id = options_.build_id;
         runtime_ = std::make_unique<Runtime>(*store_, registry_, options);
     }
     return *runtime_;

@@ -22,6 +22,10 @@ class Metrics;
 
 namespace holdfast::flow {
 
+// Twelve digits of the build id that the linker wrote into the running program; empty if it wrote
+// none. Another text for another build of the same code, and the same wherever it is installed.
+[[nodiscard]] const std::string& program_build_id();
+
 struct RuntimeOptions {
     int workflow_threads = 2;                // 0: this process runs no workflows.
     int activity_threads = 8;                // 0: this process runs no activities.
@@ -49,6 +53,10 @@ struct RuntimeOptions {
     // What ended longer ago is removed, instances and earlier executions alike. 0: nothing is.
     milliseconds retention{0};
     ExecutionLimits limits{};
+    // Is recorded in histories where it changes, and decides what a replay makes of other inputs
+    // (input_check.hpp). At most 64 bytes; empty: none is recorded. Give one if workflows are in
+    // libraries that change without the program.
+    std::string build_id = program_build_id();
     Logger* logger = nullptr;
     Metrics* metrics = nullptr;
     milliseconds gauges_every{60'000};  // How often the gauges are measured, by a query.

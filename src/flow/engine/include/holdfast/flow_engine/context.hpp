@@ -98,6 +98,17 @@ private:
     detail::Frame* frame_;
 };
 
+// A workflow that nobody waits for, just after it was asked for.
+class Detached {
+public:
+    explicit Detached(detail::SlotPtr slot) noexcept : slot_(std::move(slot)) {}
+    // What a replay makes of another input than the history has. Requires: no await in between.
+    void input_check(InputCheck check) && { slot_->input_check = check; }
+
+private:
+    detail::SlotPtr slot_;
+};
+
 class Context {
 public:
     explicit Context(detail::Core& core) noexcept : core_(core), kv_(core) {}
@@ -162,14 +173,14 @@ public:
     }
     // Starts a workflow that nobody waits for.
     template <auto W, class... A>
-    void detach(std::string id, A&&... args) {
+    Detached detach(std::string id, A&&... args) {
         using Traits = detail::WorkflowTraits<decltype(W)>;
-        detach_by_name(std::string(NameOf<W>::value),
-                       std::move(id),
-                       arguments(typename Traits::arguments{}, std::forward<A>(args)...),
-                       {});
+        return detach_by_name(std::string(NameOf<W>::value),
+                              std::move(id),
+                              arguments(typename Traits::arguments{}, std::forward<A>(args)...),
+                              {});
     }
-    void detach_by_name(std::string name, std::string id, Payload input, std::string version);
+    Detached detach_by_name(std::string name, std::string id, Payload input, std::string version);
 
     // --- time and chance
     // When the event happened that the code reacts to; never goes back.

@@ -22,6 +22,7 @@
 #include <holdfast/flow_engine/event.hpp>
 #include <holdfast/flow_engine/failure.hpp>
 #include <holdfast/flow_engine/ids.hpp>
+#include <holdfast/flow_engine/input_check.hpp>
 #include <holdfast/flow_engine/payload.hpp>
 
 namespace holdfast {
@@ -107,7 +108,8 @@ struct Slot {
     bool taken = false;       // The code has it.
     bool fresh = false;       // Scheduled in the turn that runs.
     bool must_begin = false;  // An activity with a limit on its wait for a worker.
-    std::string instance{};   // Of a child.
+    InputCheck input_check = InputCheck::by_build;
+    std::string instance{};  // Of a child.
     Listener* listener = nullptr;
 
     [[nodiscard]] bool done() const noexcept { return answer.index() != 0; }
@@ -121,7 +123,7 @@ public:
     // --- for operations
     // Asks for something. An answer that is there already (a message in its channel) is given at
     // once. Throws Failure inside a query, which may not ask for anything.
-    [[nodiscard]] SlotPtr ask(EventBody action);
+    [[nodiscard]] SlotPtr ask(EventBody action, InputCheck check = InputCheck::by_build);
     // The same for what is never answered.
     void note(EventBody action) { (void)ask(std::move(action)); }
     // The code no longer wants the answer. Nothing happens while the frame is evicted.

@@ -235,6 +235,8 @@ struct Event {
     EventId source = 0;        // Of answers and cancellations: the schedule they belong to.
     std::int64_t time_ms = 0;  // By the database's clock; never falls within a history.
     EventBody body;
+    // Which build of the program wrote it and those that follow. Empty: the same as before it.
+    std::string build{};
     friend bool operator==(const Event&, const Event&) = default;
 };
 

@@ -70,11 +70,14 @@ struct ExecutionLimits {
 
 class Execution {
 public:
+    // `build` tells builds of the program apart: it is recorded where it changes, and decides what
+    // a replay makes of other inputs (input_check.hpp). Empty: not known.
     Execution(std::string instance,
               ExecutionId execution,
               detail::Program program,
               ExecutionLimits limits = {},
-              Logger* logger = nullptr);
+              Logger* logger = nullptr,
+              std::string build = {});
     // Destroys the coroutine where it stands. What it waited for goes on.
     ~Execution();
     Execution(const Execution&) = delete;
@@ -110,23 +113,22 @@ private:
                                                    detail::Program,
                                                    std::vector<Event>,
                                                    std::map<std::string, Payload>,
-                                                   ExecutionId);
-    static std::optional<FailureInfo> check(std::string instance,
-                                            ExecutionId execution,
-                                            detail::Program program,
-                                            std::vector<Event> history,
-                                            std::map<std::string, Payload> kv);
+                                                   ExecutionId,
+                                                   std::string,
+                                                   Logger*);
 
     std::unique_ptr<Engine> engine_;
 };
 
 // Runs a workflow's code over a whole history, as it was exported. Empty: it does what the history
-// says. Else where and how it differs. Random numbers and ids depend on the instance and the
-// execution.
+// says, or a replay would only warn: `logger` is told. Else where and how it differs. Random
+// numbers and ids depend on the instance and the execution.
 [[nodiscard]] std::optional<FailureInfo> check_replay(std::string instance,
                                                       detail::Program program,
                                                       std::vector<Event> history,
                                                       std::map<std::string, Payload> kv = {},
-                                                      ExecutionId execution = 1);
+                                                      ExecutionId execution = 1,
+                                                      std::string build = {},
+                                                      Logger* logger = nullptr);
 
 }  // namespace holdfast::flow

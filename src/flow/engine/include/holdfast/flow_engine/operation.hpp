@@ -93,6 +93,7 @@ struct Modifiers {
     std::optional<RetryPolicy> retry;
     milliseconds timeout{0};
     std::optional<milliseconds> delay;  // Of a timer: from when it is scheduled.
+    InputCheck input_check = InputCheck::by_build;
 };
 
 // An operation that may run: one slot, or a small task when it is retried or has a timeout.
@@ -158,6 +159,7 @@ void set_ahead(EventBody& action, milliseconds by);
 void set_session(EventBody& action, std::string text);
 void set_child_id(EventBody& action, std::string text);
 void set_child_version(EventBody& action, std::string text);
+void require_input(const EventBody& action);
 
 // Throws DecodeError.
 [[noreturn]] void undecodable(const std::exception& error);
@@ -328,6 +330,12 @@ public:
     // Of children: the version of their code, else the registry decides.
     Op version(std::string text) && {
         detail::set_child_version(cold().action(), std::move(text));
+        return std::move(*this);
+    }
+    // Of activities and children: what a replay makes of another input than the history has.
+    Op input_check(InputCheck check) && {
+        detail::require_input(cold().action());
+        cold().modifiers.input_check = check;
         return std::move(*this);
     }
     // Value or failure, as a value: the await does not throw (Cancelled excepted).

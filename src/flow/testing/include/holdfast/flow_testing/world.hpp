@@ -64,6 +64,8 @@ struct WorldOptions {
     bool late_activities = false;
     ExecutionLimits limits{};
     int steps_max = 100'000;  // A world that does not come to rest by then is Unexpected.
+    // As which build the code runs. Empty: none is recorded, and every build writes the same.
+    std::string build_id{};
 };
 
 namespace detail {
