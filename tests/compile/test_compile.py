@@ -15,7 +15,8 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 COMPILER = sys.argv.pop(1) if len(sys.argv) > 1 else "g++"
 SKIPPED = 77
 
-INCLUDES = [f"-I{REPOSITORY}/src/{floor}/include" for floor in ("base", "sql", "flow/engine", "flow")]
+FLOORS = "base", "pool", "sql", "flow/engine", "flow", "flow/testing"
+INCLUDES = [f"-I{REPOSITORY}/src/{floor}/include" for floor in FLOORS]
 
 PRELUDE = """
 #pragma once
@@ -30,6 +31,7 @@ PRELUDE = """
 #include <holdfast/flow_engine/execution.hpp>
 #include <holdfast/flow_engine/map.hpp>
 #include <holdfast/flow_engine/saga.hpp>
+#include <holdfast/flow_testing/run.hpp>
 
 using namespace holdfast::flow;
 using namespace std::chrono_literals;
@@ -142,6 +144,34 @@ RIGHT = {
         };
         auto program = &detail::run_program<counts>;
     """,
+    "a test in one expression": """
+        inline constexpr Channel<int> numbers{"numbers"};
+        int fixed(Order) { return 3; }
+        int told() {
+            return test::run<&child>(short{3})
+                .on<&greet>([](std::string name) { return name; })
+                .on<&greet>([](ActivityContext&, std::string) { return "text"; })
+                .on<&ship>(&fixed)
+                .on<&ship>()
+                .with<&child>("2.0.0")
+                .after(24h)
+                .signal(numbers, 4)
+                .cancel("enough")
+                .result();
+        }
+    """,
+    "how an input is compared": """
+        Workflow<int> right(Context& ctx, std::string name) {
+            std::string text = co_await ctx.activity<&greet>(name)
+                                   .input_check(InputCheck::ignore)
+                                   .retry({.attempts = 4});
+            int one = co_await ctx.child<&child>(3).id("c").input_check(InputCheck::strict);
+            ctx.detach<&child>("d", 3).input_check(InputCheck::warn);
+            ctx.detach<&child>("e", 3);
+            co_return one;
+        }
+        auto program = &detail::run_program<&right>;
+    """,
     "an argument that converts": """
         Workflow<Unit> right(Context& ctx) {
             co_await ctx.child<&child>(short{3});
@@ -159,6 +189,32 @@ WRONG = {
     "awaiting what is no operation": (
         "Workflow<int> w(Context&) { co_await std::suspend_always{}; co_return 1; }",
         "a workflow can await only flow operations",
+    ),
+    "a stub that takes other arguments": (
+        "int told() { return test::run<&child>(3).on<&greet>([](int) { return 3; }).result(); }",
+        "a stub takes the arguments of the activity it stands for",
+    ),
+    "a stub that takes too much": (
+        "std::string two(std::string, int);\n"
+        "int told() { return test::run<&child>(3).on<&greet>(&two).result(); }",
+        "a stub takes the arguments of the activity it stands for",
+    ),
+    "a stub that returns something else": (
+        "int told() { return test::run<&child>(3).on<&ship>([](Order) { return Order{}; }).result(); }",
+        "a stub returns what the activity it stands for returns",
+    ),
+    "a stub that returns nothing": (
+        "int told() { return test::run<&child>(3).on<&ship>([](Order) {}).result(); }",
+        "a stub returns what the activity it stands for returns",
+    ),
+    "a test with other arguments than the workflow": (
+        "int told() { return test::run<&child>(std::string()).result(); }",
+        "the workflow takes other arguments",
+    ),
+    "a signal of another type": (
+        'inline constexpr Channel<int> numbers{"numbers"};\n'
+        "int told() { return test::run<&child>(3).signal(numbers, Order{}).result(); }",
+        "no matching function|cannot convert",
     ),
     "awaiting a number": (
         "Workflow<int> w(Context&) { co_await 3; co_return 1; }",

@@ -42,6 +42,7 @@ public:
     [[nodiscard]] EventId last_event() const noexcept { return last_event_; }
     [[nodiscard]] bool ended() const noexcept { return ended_; }
     [[nodiscard]] bool waits_for(EventId event) const { return open_.contains(event); }
+    [[nodiscard]] std::vector<EventId> open() const;
     [[nodiscard]] std::size_t bytes() const noexcept;
     [[nodiscard]] const WorkflowStarted& started() const { return started_; }
     [[nodiscard]] Moment begun() const { return Moment{std::chrono::milliseconds{begun_ms_}}; }

@@ -161,6 +161,16 @@ void Execution::Engine::load(std::vector<Event> history, std::map<std::string, P
     last_event_ = history_.back().id;
 }
 
+std::vector<EventId> Execution::Engine::open() const {
+    std::vector<EventId> events;
+    events.reserve(open_.size());
+    for (const auto& [event, slot] : open_) {
+        events.push_back(event);
+    }
+    std::ranges::sort(events);
+    return events;
+}
+
 std::size_t Execution::Engine::bytes() const noexcept {
     // This object, the frames of a small coroutine, and what is kept beside it, as the allocator
     // counts it.
@@ -214,6 +224,10 @@ bool Execution::waits_for(EventId event) const {
 
 bool Execution::ended() const noexcept {
     return engine_->ended();
+}
+
+std::vector<EventId> Execution::open() const {
+    return engine_->open();
 }
 
 std::size_t Execution::bytes() const noexcept {

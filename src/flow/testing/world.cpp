@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "waiting.hpp"
+#include <fmt/chrono.h>
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -150,16 +152,37 @@ void World::advance(milliseconds by) {
     }
     const Moment target = now() + by;
     run();
-    for (;;) {
-        const std::optional<milliseconds> wait = place_->provider.until_next_work();
-        if (!wait || now() + *wait > target) {
-            break;
-        }
-        move_clock(std::max(*wait, milliseconds{1}));
-        run();
+    while (advance_to_next(target)) {
     }
     move_clock(target - now());
     run();
+}
+
+bool World::advance_to_next(Moment latest) {
+    const std::optional<milliseconds> wait = place_->provider.until_next_work();
+    if (!wait || now() + *wait > latest) {
+        return false;
+    }
+    move_clock(std::max(*wait, milliseconds{1}));
+    run();
+    return true;
+}
+
+void World::run_to_end(std::string_view id) {
+    // A lease that never runs out is nothing to wait for.
+    const Moment latest = now() + for_ever / 2;
+    run();
+    for (int moves = 0; !is_final(status(id)); ++moves) {
+        if (moves == options_.clock_moves_max) {
+            throw Unexpected(fmt::format("the clock was moved {} times, to {:%FT%TZ}, and {}",
+                                         moves,
+                                         std::chrono::floor<std::chrono::seconds>(now()),
+                                         why_not_ended(id)));
+        }
+        if (!unknown_code(id).empty() || !advance_to_next(latest)) {
+            ended(id);
+        }
+    }
 }
 
 void World::crash() {
@@ -289,6 +312,26 @@ std::string World::unknown_code(std::string_view id) {
     return {};
 }
 
+std::string World::why_not_ended(std::string_view id) {
+    const std::string missing = unknown_code(id);
+    if (!missing.empty()) {
+        return fmt::format(
+            "'{}' has not ended, and the world does not know the workflow "
+            "'{}'; tell it with workflow",
+            id,
+            missing);
+    }
+    std::vector<std::string> words;
+    for (const std::string& member : client_->tree(id)) {
+        const std::optional<InstanceInfo> info = place_->provider.info(member);
+        if (info && !is_final(info->status)) {
+            words.push_back(fmt::format(
+                "'{}' {}", member, waits_for(place_->provider, registry_, options_.limits, *info)));
+        }
+    }
+    return fmt::format("'{}' has not ended: {}", id, fmt::join(words, ", "));
+}
+
 void World::ended(std::string_view id) {
     run();
     while (std::ranges::any_of(claimed_, &Claimed::late)) {
@@ -298,19 +341,7 @@ void World::ended(std::string_view id) {
     if (is_final(status(id))) {
         return;
     }
-    const std::string missing = unknown_code(id);
-    if (!missing.empty()) {
-        throw Unexpected(
-            fmt::format("'{}' has not ended, and the world does not know the workflow "
-                        "'{}'; tell it with workflow",
-                        id,
-                        missing));
-    }
-    const std::vector<Event> events = client_->history(id);
-    throw Unexpected(
-        fmt::format("'{}' has not ended; the last thing in its history is {}",
-                    id,
-                    events.empty() ? std::string("nothing at all") : encode(events.back())));
+    throw Unexpected(why_not_ended(id));
 }
 
 FaultyProvider& World::faults() noexcept {

@@ -99,6 +99,8 @@ public:
     [[nodiscard]] bool ended() const noexcept;
     // Whether the code still wants the answer of this event.
     [[nodiscard]] bool waits_for(EventId event) const;
+    // The events whose answers are still to come, in order. Requires: it has taken a turn.
+    [[nodiscard]] std::vector<EventId> open() const;
     // Roughly what it holds in memory.
     [[nodiscard]] std::size_t bytes() const noexcept;
     [[nodiscard]] const WorkflowStarted& started() const;

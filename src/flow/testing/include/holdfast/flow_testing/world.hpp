@@ -63,7 +63,8 @@ struct WorldOptions {
     // Activities may also end only after the clock was moved. Needs `choose`.
     bool late_activities = false;
     ExecutionLimits limits{};
-    int steps_max = 100'000;  // A world that does not come to rest by then is Unexpected.
+    int steps_max = 100'000;       // A world that does not come to rest by then is Unexpected.
+    int clock_moves_max = 10'000;  // A workflow that has not ended by then is one that never ends.
     // As which build the code runs. Empty: none is recorded, and every build writes the same.
     std::string build_id{};
 };
@@ -92,6 +93,8 @@ Payload call_stub(Fn& fn, ActivityContext& ctx, sql::Tx* tx, std::tuple<A...> ar
         std::apply(call, args);
         return Payload{};
     } else {
+        static_assert(std::is_convertible_v<decltype(std::apply(call, args)), R>,
+                      "a stub returns what the activity it stands for returns");
         return Payload{Codec<std::decay_t<R>>::encode(std::apply(call, args))};
     }
 }
@@ -182,6 +185,9 @@ public:
     void run();
     // Runs, and moves the clock from one thing that becomes due to the next. Requires: not back.
     void advance(milliseconds by);
+    // Runs, and moves the clock from one thing that becomes due to the next until the workflow has
+    // ended. Unexpected if nothing becomes due any more: it says what the workflow waits for.
+    void run_to_end(std::string_view id);
     // Moves the clock, and nobody looks: what leases run out, and which timers are overdue, shows
     // at the next run.
     void skip(milliseconds by);
@@ -246,6 +252,10 @@ private:
                               std::string_view name,
                               Payload input);
     void ended(std::string_view id);
+    // False: nothing becomes due until then.
+    bool advance_to_next(Moment latest);
+    // What it and its children wait for. Requires: it has not ended.
+    [[nodiscard]] std::string why_not_ended(std::string_view id);
     // A workflow of its family whose code the world does not have; empty if there is none.
     [[nodiscard]] std::string unknown_code(std::string_view id);
     [[nodiscard]] Runtime& runtime();
