@@ -69,6 +69,8 @@ private:
     void match(const Event& event);
     [[nodiscard]] bool accepts(InputCheck check, Likeness input) const;
     void tell_of_input(const Event& event, Likeness input);
+    [[nodiscard]] bool is_long() const noexcept;
+    void tell_of_length() const;
     void answer(const Event& event, detail::Answer answer, std::size_t scheduled_kind);
     void deliver(const SlotPtr& slot, detail::Answer answer, EventId arrived);
     void receive(const Event& event, const MessageReceived& message);

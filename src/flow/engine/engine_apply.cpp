@@ -205,6 +205,24 @@ void Execution::Engine::bind(const SlotPtr& slot, EventId event) {
     }
 }
 
+bool Execution::Engine::is_long() const noexcept {
+    return last_event_ >= limits_.events_soft || history_bytes_ >= limits_.bytes_soft;
+}
+
+// Said by the turn that passes the limit, and so once in a life, whoever takes it over later.
+void Execution::Engine::tell_of_length() const {
+    if (logger_ != nullptr) {
+        logger_->warn("a history has become long; the workflow should continue as new",
+                      {{"instance", instance_},
+                       {"workflow", workflow_},
+                       {"execution", execution_},
+                       {"events", last_event_},
+                       {"events_max", limits_.events_max},
+                       {"bytes", history_bytes_},
+                       {"bytes_max", limits_.bytes_max}});
+    }
+}
+
 bool Execution::Engine::accepts(InputCheck check, Likeness input) const {
     switch (check) {
         case InputCheck::strict:

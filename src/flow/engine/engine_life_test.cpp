@@ -2,6 +2,7 @@
 #include "engine_script.hpp"
 
 #include <holdfast/base/log.hpp>
+#include <holdfast/base/log_capture.hpp>
 
 namespace holdfast::flow::script {
 namespace {
@@ -320,6 +321,48 @@ TEST(EngineLife, TheLengthOfAHistoryIsWhatItWasWhenTheCodeAsked) {
         bytes.turn(done(id, R"("x")"));
     }
     EXPECT_EQ(bytes.output(), R"("short long long long ")");
+}
+
+// What passes the limit says so; those that come after it, replays and checks do not.
+TEST(EngineLife, AHistoryThatBecomesLongIsToldOfOnce) {
+    constexpr const char* told = "event=\"a history has become long";
+    const ExecutionLimits limits{.events_max = 12, .events_soft = 4, .bytes_soft = 10'000};
+    CapturingLogger log;
+    std::vector<Event> history;
+    const auto play = [&](Execution& execution, const std::vector<Message>& messages) {
+        const Turn turn = execution.turn(Moment{1s}, messages);
+        history.insert(history.end(), turn.events.begin(), turn.events.end());
+    };
+    const auto make = [&] {
+        auto made =
+            std::make_unique<Execution>("order-7", 1, program<&watches_its_length>(), limits, &log);
+        history.empty() ? made->begin(start()) : made->load(history);
+        return made;
+    };
+    std::unique_ptr<Execution> kept = make();
+    play(*kept, {});
+    EXPECT_EQ(log.count(told), 0U) << "two events";
+    play(*kept, {done(2, R"("x")")});
+    EXPECT_EQ(log.count(told), 1U) << "four";
+    EXPECT_EQ(log.count("instance=order-7 workflow=under_test execution=1 events=4 events_max=12"),
+              1U)
+        << log.lines().front();
+    kept = make();  // Another process takes over.
+    play(*kept, {done(4, '"' + std::string(11'000, 'x') + '"')});
+    play(*kept, {done(6, R"("x")")});
+    EXPECT_EQ(log.count(told), 1U) << "nor a second time when it has many bytes as well";
+    play(*kept, {done(8, R"("x")")});
+    ASSERT_TRUE(kept->ended());
+    (void)check_replay("order-7", program<&watches_its_length>(), history, {}, 1, "", &log);
+    EXPECT_EQ(log.lines().size(), 1U);
+
+    CapturingLogger short_log;
+    Execution brief_one("o", 1, program<&greets>(), {.events_soft = 4}, &short_log);
+    brief_one.begin(start());
+    (void)brief_one.turn(Moment{1s}, {});
+    const std::vector<Message> answer{done(2, R"("x")")};
+    EXPECT_EQ(brief_one.turn(Moment{1s}, answer).ending, Ending::completed);
+    EXPECT_THAT(short_log.lines(), IsEmpty()) << "its last event was the fourth: it is over";
 }
 
 Workflow<Unit> naps_for_ever(Context& ctx) {

@@ -187,8 +187,12 @@ Turn Execution::Engine::turn(Moment now, std::span<const Message> messages) {
 
 void Execution::Engine::append(EventBody body, EventId source) {
     const EventId id = last_event_ + 1;
+    const bool was_long = is_long();
     last_event_ = id;
     history_bytes_ += stored_bytes(body);
+    if (!was_long && is_long() && !is_terminal(body)) {
+        tell_of_length();
+    }
     const bool too_many = id > limits_.events_max;
     if ((too_many || history_bytes_ > limits_.bytes_max) && !abort_ && !is_terminal(body)) {
         abort_ = FailureInfo{
