@@ -5,6 +5,7 @@
 
 #include <holdfast/base/assert.hpp>
 #include <holdfast/base/log.hpp>
+#include <holdfast/flow_engine/task.hpp>
 
 namespace holdfast::flow::detail {
 namespace {
@@ -63,7 +64,9 @@ struct CheckNames {
     void operator()(const WorkflowDetached& d) const {
         name(d.name, "the name of a workflow");
         name(d.instance, "the id of a workflow");
-        text(d.version, "a version");
+        if (!d.version.empty()) {
+            check_version(d.version);
+        }
     }
     void operator()(const MessageAwaited& m) const { text(m.channel, "a channel's name"); }
     void operator()(const SignalAwaited& s) const { text(s.name, "a signal's name"); }

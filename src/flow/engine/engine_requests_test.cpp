@@ -246,6 +246,57 @@ TEST(EngineRequests, ALabelThatDoesNotFitIsRefusedAtTheCall) {
     EXPECT_EQ(s.output(), R"("InvalidOperation InvalidOperation InvalidOperation")");
 }
 
+Workflow<std::string> names_versions(Context& ctx, std::string version) {
+    std::string said;
+    try {
+        co_await ctx.child<&sub>(1).version(version);
+    } catch (const Failure& failure) {
+        said = failure.type() + ": " + failure.info().message;
+    }
+    try {
+        ctx.detach_by_name("sub", "d", Payload{"[1]"}, version);
+    } catch (const Failure& failure) {
+        said += failure.type() == "InvalidOperation" ? " | detached" : " | " + failure.type();
+    }
+    co_return said;
+}
+Workflow<int> continues_as(Context&, std::string version) {
+    co_return again(version).version(version);
+}
+
+// A child of a version that no registry can have would wait for its code until it is poison.
+TEST(EngineRequests, AVersionThatNobodyCanHaveIsRefusedAtTheCall) {
+    for (const char* wrong : {"abc",
+                              "1",
+                              "1.2",
+                              "1.2.3.4",
+                              "01.2.3",
+                              "-1.0.0",
+                              " 1.2.3",
+                              "1.2.3-rc1",
+                              "v1.2.3",
+                              "99999999999.0.0",
+                              "1..3"}) {
+        Script s(program<&names_versions>(), "[\"" + std::string(wrong) + "\"]");
+        s.turn();
+        EXPECT_EQ(s.output(),
+                  "\"InvalidOperation: '" + std::string(wrong) +
+                      "' is not a version; write three numbers, for example 1.2.3 | detached\"");
+        EXPECT_THAT(s.last().detached, IsEmpty());
+        Script next(program<&continues_as>(), "[\"" + std::string(wrong) + "\"]");
+        next.turn();
+        ASSERT_EQ(next.ending(), Ending::failed) << wrong;
+        EXPECT_EQ(next.failure().type, "InvalidOperation");
+    }
+    Script none(program<&names_versions>(), R"([""])");
+    none.turn();
+    EXPECT_THAT(none.output(), HasSubstr("'' is not a version")) << "leave it out instead";
+    Script good(program<&names_versions>(), R"(["10.0.2147483647"])");
+    good.turn();
+    ASSERT_EQ(good.last().children.size(), 1U);
+    EXPECT_EQ(good.last().children[0].second.version, "10.0.2147483647");
+}
+
 // --- a schedule that has no answer yet
 
 TEST(EngineRequests, AScheduleWithoutAnAnswerStaysPendingOnReplay) {

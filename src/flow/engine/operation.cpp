@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include <holdfast/base/assert.hpp>
+#include <holdfast/base/error.hpp>
 #include <holdfast/flow_engine/combine.hpp>
 #include <holdfast/flow_engine/stored.hpp>
 
@@ -204,7 +205,7 @@ void set_child_id(EventBody& action, std::string text) {
 }
 
 void set_child_version(EventBody& action, std::string text) {
-    check_label(text, "version");
+    check_version(text);
     only_for<ChildScheduled>(action, "only children have a version").version = std::move(text);
 }
 
@@ -212,6 +213,14 @@ void require_input(const EventBody& action) {
     if (!std::holds_alternative<ActivityScheduled>(action) &&
         !std::holds_alternative<ChildScheduled>(action)) {
         invalid("only activities and children have an input to compare");
+    }
+}
+
+void check_version(const std::string& text) {
+    try {
+        (void)Version::parse(text);
+    } catch (const InvalidArgument& error) {
+        invalid(error.what());  // No worker could ever run it.
     }
 }
 

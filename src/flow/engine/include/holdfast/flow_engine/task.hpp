@@ -29,6 +29,11 @@ class Task;
 template <class T>
 using Workflow = Task<T>;
 
+namespace detail {
+// Throws a Failure of type "InvalidOperation" unless it is a version that a registry can have.
+void check_version(const std::string& text);
+}  // namespace detail
+
 // The arguments of the next execution: co_return flow::again(cursor, total);
 template <class... A>
 class Again {
@@ -36,6 +41,7 @@ public:
     explicit Again(A... args) : args_(std::move(args)...) {}
     // Continues with another version of the code than the registry would choose.
     Again&& version(std::string text) && {
+        detail::check_version(text);
         version_ = std::move(text);
         return std::move(*this);
     }
