@@ -120,6 +120,19 @@ TEST_P(Schedule, MessagesWaitForTheNextRunAndACancelEndsTheSchedule) {
     EXPECT_EQ(client.executions("one").size(), 2U);
 }
 
+// It tidies up and returns: that is the end of this run, and there is to be no other.
+TEST_P(Schedule, ARunThatCleansUpWhenItIsCancelledIsTheLast) {
+    client.start_with<&cleaner>({.cron = "@hourly"}, "one");
+    advance(1h);
+    EXPECT_EQ(status("one"), Status::running);
+    client.cancel("one", "enough");
+    runtime->run_until_idle();
+    EXPECT_EQ(status("one"), Status::completed);
+    EXPECT_EQ(seen.of("greet clean-up"), 1);
+    advance(2h);
+    EXPECT_EQ(client.executions("one").size(), 1U);
+}
+
 TEST_P(Schedule, ACrashDoesNotEndTheSchedule) {
     client.start_with<&tally>({.cron = "@every 1h"}, "one");
     for (int run = 1; run <= 3; ++run) {

@@ -247,6 +247,11 @@ void TurnRunner::add_ending(PreparedTurn& prepared, const TurnSight& sight, Turn
                                      instance.execution->status(),
                                      registry_,
                                      sight.now.time_since_epoch().count());
+        if (turn.cancel) {
+            commit.messages.push_back(
+                {.instance = commit.instance,
+                 .message = Message{.execution = 0, .body = std::move(*turn.cancel)}});
+        }
         return;
     }
     if (turn.ending == Ending::completed) {
@@ -256,7 +261,9 @@ void TurnRunner::add_ending(PreparedTurn& prepared, const TurnSight& sight, Turn
         result = turn.failure();
         commit.output = encode(turn.failure());
     }
-    if (turn.ending != Ending::cancelled && instance.execution) {
+    // Who asks a run to stop means the schedule, also if that run still came to its end.
+    if (turn.ending != Ending::cancelled && instance.execution &&
+        !instance.execution->cancel_requested()) {
         const WorkflowStarted& started = instance.execution->started();
         if (started.cron) {
             commit.next =

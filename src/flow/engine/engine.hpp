@@ -109,6 +109,7 @@ private:
     void finish_from_error();
     void finish_with_result(Payload result);
     void finish_by_continuing();
+    void finish_by_force();
     void abandon_open(std::string_view reason);
     void carry_messages();
     [[nodiscard]] bool stopped() const noexcept { return abort_.has_value() || forced_; }
@@ -129,6 +130,7 @@ private:
     bool ended_ = false;
     bool forced_ = false;
     EventId cancel_event_ = 0;
+    std::int64_t cancel_deadline_ms_ = 0;
     std::optional<FailureInfo> abort_;
     int actions_ = 0;
     detail::Frame handlers_;                       // Where handlers of queries and updates run.

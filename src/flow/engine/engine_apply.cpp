@@ -382,6 +382,7 @@ void Execution::Engine::cancelled(const Event& event, const OperationCancelled& 
 
 void Execution::Engine::request_cancel(const Event& event, const CancelRequested& request) {
     cancel_event_ = event.id;
+    cancel_deadline_ms_ = request.deadline_ms;
     if (request.deadline_ms <= event.time_ms) {
         forced_ = true;  // Terminated: the code gets no chance.
         if (!cancelled_) {

@@ -503,5 +503,39 @@ TEST(EngineCancellation, ASagaUnwindsInACancelledWorkflow) {
     EXPECT_EQ(s.failure().message, "stop");
 }
 
+// --- cancellation and continuing as new
+
+Workflow<int> shielded_round(Context& ctx, int round) {
+    const Shield shield = ctx.shield();
+    co_await ctx.sleep(1s);
+    co_return again(round + 1);
+}
+
+// Nobody was told of the request, so it must not end with the history: the next execution has it,
+// and no more time than is left.
+TEST(EngineCancellation, TheNextExecutionHasTheRequestThatThisOneDidNotSee) {
+    Script s(program<&shielded_round>(), "[1]");
+    s.turn();                        // At 2000 ms.
+    s.turn(cancel("enough", 5000));  // At 3000 ms.
+    s.turn(fired(2));                // At 4000 ms.
+    ASSERT_EQ(s.ending(), Ending::continued);
+    EXPECT_EQ(s.last().cancel, (CancelMessage{"enough", false, 4000}));
+    Script calm(program<&shielded_round>(), "[1]");
+    calm.turn();
+    calm.turn(fired(2));
+    EXPECT_EQ(calm.last().cancel, std::nullopt);
+}
+
+// A loop that swallows every request would go on for ever, one execution after another.
+TEST(EngineCancellation, WhoContinuesAfterTheDeadlineIsEnded) {
+    Script s(program<&shielded_round>(), "[1]");
+    s.turn();
+    s.turn(cancel("enough", 1000));  // At 3000 ms: until 4000.
+    s.turn(fired(2));                // The deadline's own timer is on its way.
+    EXPECT_EQ(s.ending(), Ending::cancelled);
+    EXPECT_EQ(s.failure().message, "enough");
+    EXPECT_EQ(s.last().cancel, std::nullopt);
+}
+
 }  // namespace
 }  // namespace holdfast::flow::script

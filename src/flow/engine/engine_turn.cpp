@@ -490,11 +490,7 @@ void Execution::Engine::finish() {
     if (abort_) {
         finish_with(Ending::failed, WorkflowFailed{*abort_});
     } else if (forced_) {
-        finish_with(Ending::cancelled,
-                    WorkflowFailed{FailureInfo{.kind = FailureKind::cancelled,
-                                               .type = "Cancelled",
-                                               .message = cancelled_.value_or(""),
-                                               .retryable = false}});
+        finish_by_force();
     } else if (root_->branch_done()) {
         if (root_->branch_error()) {
             finish_from_error();
@@ -518,12 +514,28 @@ void Execution::Engine::finish_with_result(Payload result) {
     }
 }
 
+void Execution::Engine::finish_by_force() {
+    finish_with(Ending::cancelled,
+                WorkflowFailed{FailureInfo{.kind = FailureKind::cancelled,
+                                           .type = "Cancelled",
+                                           .message = cancelled_.value_or(""),
+                                           .retryable = false}});
+}
+
+// A request to stop is one to the instance: the next execution has it too, and not more time.
 void Execution::Engine::finish_by_continuing() {
+    if (cancelled_ && cancel_deadline_ms_ <= now_ms_) {
+        finish_by_force();
+        return;
+    }
     if (const auto failure = too_large("the next input", continues_->input.json.size())) {
         finish_with(Ending::failed, WorkflowFailed{*failure});
         return;
     }
     carry_messages();
+    if (cancelled_) {
+        turn_->cancel = CancelMessage{*cancelled_, false, cancel_deadline_ms_ - now_ms_};
+    }
     finish_with(Ending::continued, WorkflowContinued{continues_->input, continues_->version});
 }
 

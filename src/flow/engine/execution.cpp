@@ -242,6 +242,10 @@ const WorkflowStarted& Execution::started() const {
     return engine_->started();
 }
 
+bool Execution::cancel_requested() const noexcept {
+    return engine_->cancel_requested();
+}
+
 Moment Execution::begun() const {
     return engine_->begun();
 }

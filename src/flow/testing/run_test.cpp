@@ -61,6 +61,35 @@ Workflow<Unit> waits_for_much(Context& ctx) {
     co_return Unit{};
 }
 
+Workflow<std::string> rounds(Context& ctx, int round) {
+    if (round == 20) {
+        co_return "nobody stopped it";
+    }
+    {
+        const Shield shield = ctx.shield();  // What must not be left half done.
+        co_await ctx.sleep(1h);
+    }
+    co_return again(round + 1);
+}
+Workflow<std::string> tidies_up_later(Context& ctx, int round) {
+    if (round == 1) {
+        const Shield shield = ctx.shield();
+        co_await ctx.sleep(1h);
+        co_return again(round + 1);
+    }
+    bool stopped = false;
+    try {
+        co_await ctx.sleep(24h);
+    } catch (const Cancelled&) {
+        stopped = true;
+    }
+    if (stopped) {
+        const Shield shield = ctx.shield();
+        co_await ctx.activity<&stories::nudge>("bob");
+    }
+    co_return stopped ? "tidied up" : "slept";
+}
+
 int double_length(std::string bank) {
     return 2 * static_cast<int>(bank.size());
 }
@@ -69,6 +98,8 @@ int double_length(std::string bank) {
 
 HOLDFAST_NAME(holdfast::flow::runs::rings, "runs.rings");
 HOLDFAST_NAME(holdfast::flow::runs::asks_a_child, "runs.asks_a_child");
+HOLDFAST_NAME(holdfast::flow::runs::rounds, "runs.rounds");
+HOLDFAST_NAME(holdfast::flow::runs::tidies_up_later, "runs.tidies_up_later");
 HOLDFAST_NAME(holdfast::flow::runs::never_ends, "runs.never_ends");
 HOLDFAST_NAME(holdfast::flow::runs::cleans_up, "runs.cleans_up");
 HOLDFAST_NAME(holdfast::flow::runs::waits_for_much, "runs.waits_for_much");
@@ -175,6 +206,21 @@ TEST(Run, CancellationLetsTheWorkflowCleanUp) {
     const auto outcome = run<&review>(loan).cancel("enough").outcome();
     ASSERT_FALSE(outcome);
     EXPECT_EQ(outcome.failure().kind, FailureKind::cancelled);
+}
+
+// Once lost with the execution that was shielded from it: such a loop could not be cancelled.
+TEST(Run, ARequestToStopOutlivesTheExecutionItReached) {
+    auto loop = run<&rounds>(1).after(58min).cancel("enough");
+    const auto outcome = loop.outcome();
+    ASSERT_FALSE(outcome) << *outcome;
+    EXPECT_EQ(outcome.failure().kind, FailureKind::cancelled);
+    EXPECT_EQ(outcome.failure().message, "enough");
+    EXPECT_EQ(loop.world().client().executions(flow::test::run_id).size(), 2U);
+    EXPECT_EQ(loop.world().now(), flow::test::first_moment + 63min) << "five minutes, not more";
+
+    auto tidy = run<&tidies_up_later>(1).on<&nudge>().after(58min).cancel("enough");
+    EXPECT_EQ(tidy.result(), "tidied up");
+    EXPECT_EQ(tidy.world().now(), flow::test::first_moment + 1h) << "at its first chance";
 }
 
 TEST(Run, AnythingAWorldCanDoIsAStep) {

@@ -51,6 +51,7 @@ struct Turn {
 
     // Of Ending::continued: what the next execution takes along besides its input.
     std::vector<MessageReceived> carried;
+    std::optional<CancelMessage> cancel;  // It was asked to stop, and still has this long.
 
     // Requires: an ending with such an event.
     [[nodiscard]] const Payload& output() const;
@@ -104,6 +105,8 @@ public:
     // Roughly what it holds in memory.
     [[nodiscard]] std::size_t bytes() const noexcept;
     [[nodiscard]] const WorkflowStarted& started() const;
+    // Whether it was asked to stop.
+    [[nodiscard]] bool cancel_requested() const noexcept;
     // The time of its first event. Requires: it has taken a turn.
     [[nodiscard]] Moment begun() const;
     // The custom status as the code left it.
