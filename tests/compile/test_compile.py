@@ -214,7 +214,7 @@ WRONG = {
     "a signal of another type": (
         'inline constexpr Channel<int> numbers{"numbers"};\n'
         "int told() { return test::run<&child>(3).signal(numbers, Order{}).result(); }",
-        "no matching function|cannot convert",
+        "no matching function|no matching member function|cannot convert",
     ),
     "awaiting a number": (
         "Workflow<int> w(Context&) { co_await 3; co_return 1; }",
