@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <map>
 #include <optional>
 #include <sstream>
 
+#include "json.hpp"
+#include "tree.hpp"
 #include <fmt/core.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
@@ -16,184 +17,74 @@
 namespace holdfast::sim {
 namespace {
 
-// Aliases make a small file mean a large one; these end it.
-constexpr std::size_t depth_max = 16;
-constexpr std::size_t nodes_max = 100'000;
-
-std::size_t size_of(const Node& node) {
-    std::size_t size = 1;
-    for (const Node& item : node.items) {
-        size += size_of(item);
-    }
-    for (const auto& field : node.fields) {
-        size += size_of(field.second);
-    }
-    return size;
-}
-
-// Builds the tree as the parser tells of it.
-class Builder final : public YAML::EventHandler {
+// Tells the builder what the parser of YAML tells of.
+class YamlEvents final : public YAML::EventHandler {
 public:
-    explicit Builder(std::string name) : name_(std::move(name)) {}
+    explicit YamlEvents(TreeBuilder& tree) : tree_(tree) {}
+
+    static Mark place(const YAML::Mark& mark) {
+        return mark.is_null() ? Mark{} : Mark{.line = mark.line + 1, .column = mark.column + 1};
+    }
 
     void OnDocumentStart(const YAML::Mark& mark) override {
         if (documents_++ > 0) {
-            refuse(mark, "something follows the document; write one");
+            tree_.refuse(place(mark), "something follows the document; write one");
         }
     }
     void OnDocumentEnd() override {}
     void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-        put(leaf(Node::Kind::null, mark), mark, anchor);
+        tree_.null(place(mark), anchor);
     }
     void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-        const auto found = anchors_.find(anchor);
-        if (found == anchors_.end()) {
-            refuse(mark, "an alias must come after what it repeats");
-        }
-        put(Node(found->second), mark, YAML::NullAnchor);
+        tree_.alias(place(mark), anchor);
     }
     void OnScalar(const YAML::Mark& mark,
                   const std::string& /*tag*/,
                   YAML::anchor_t anchor,
                   const std::string& value) override {
-        Node node = leaf(Node::Kind::scalar, mark);
-        node.scalar = value;
-        put(std::move(node), mark, anchor);
+        tree_.scalar(place(mark), value, anchor);
     }
     void OnSequenceStart(const YAML::Mark& mark,
                          const std::string& /*tag*/,
                          YAML::anchor_t anchor,
                          YAML::EmitterStyle::value /*style*/) override {
-        open(Node::Kind::list, mark, anchor);
+        tree_.open(Node::Kind::list, place(mark), anchor);
     }
-    void OnSequenceEnd() override { close(); }
+    void OnSequenceEnd() override { tree_.close(); }
     void OnMapStart(const YAML::Mark& mark,
                     const std::string& /*tag*/,
                     YAML::anchor_t anchor,
                     YAML::EmitterStyle::value /*style*/) override {
-        open(Node::Kind::map, mark, anchor);
+        tree_.open(Node::Kind::map, place(mark), anchor);
     }
-    void OnMapEnd() override { close(); }
-
-    [[nodiscard]] Node root() && { return std::move(root_); }
-
-    // Invalid_argument with the place, and the key that was being read.
-    [[noreturn]] void refuse(const YAML::Mark& mark, const std::string& why) const {
-        const std::string key = path();
-        throw InvalidArgument(fmt::format("{}: {}{}{}",
-                                          mark.is_null() ? name_ : place_of(mark),
-                                          key,
-                                          key.empty() ? "" : ": ",
-                                          why));
-    }
+    void OnMapEnd() override { tree_.close(); }
 
 private:
-    struct Open {
-        Node node;
-        YAML::Mark mark;
-        YAML::anchor_t anchor;
-        std::optional<std::string> key;  // Of a map: set while its value is missing,
-        std::string key_place;           // and where it stands.
-    };
-
-    [[nodiscard]] std::string place_of(const YAML::Mark& mark) const {
-        return fmt::format("{}:{}:{}", name_, mark.line + 1, mark.column + 1);
-    }
-    // "services[2].workload", the key whose value is missing; or the last that was complete, as
-    // "after seed".
-    [[nodiscard]] std::string path() const {
-        std::string path;
-        for (const Open& one : open_) {
-            const bool innermost = &one == &open_.back();
-            if (one.node.kind == Node::Kind::list) {
-                path += innermost ? "" : fmt::format("[{}]", one.node.items.size());
-            } else if (one.key) {
-                path += (path.empty() ? "" : ".") + *one.key;
-            } else if (innermost && !one.node.fields.empty()) {
-                path = fmt::format(
-                    "after {}{}{}", path, path.empty() ? "" : ".", one.node.fields.back().first);
-            }
-        }
-        return path;
-    }
-    [[nodiscard]] Node leaf(Node::Kind kind, const YAML::Mark& mark) const {
-        return {.kind = kind, .place = place_of(mark)};
-    }
-
-    void open(Node::Kind kind, const YAML::Mark& mark, YAML::anchor_t anchor) {
-        if (open_.size() >= depth_max) {
-            refuse(mark, "the keys are too deep");
-        }
-        open_.push_back({leaf(kind, mark), mark, anchor, {}, {}});
-    }
-
-    void close() {
-        Open done = std::move(open_.back());
-        open_.pop_back();
-        merge(done);
-        put(std::move(done.node), done.mark, done.anchor);
-    }
-
-    // YAML's `<<: *other`: what the other map has and this one does not.
-    void merge(Open& into) const {
-        const Node others = into.node.take("<<");
-        const std::vector<Node> one{others};
-        for (const Node& other : others.kind == Node::Kind::list ? others.items : one) {
-            if (other.kind == Node::Kind::scalar || other.kind == Node::Kind::list) {
-                refuse(into.mark, "<< takes a map, or a list of maps, as in <<: *name");
-            }
-            for (const auto& [key, value] : other.fields) {
-                if (into.node.find(key) == nullptr) {
-                    into.node.fields.emplace_back(key, value);
-                }
-            }
-        }
-    }
-
-    void put(Node node, const YAML::Mark& mark, YAML::anchor_t anchor) {
-        nodes_ += anchor == YAML::NullAnchor && open_.empty() ? 1 : size_of(node);
-        if (nodes_ > nodes_max) {
-            refuse(mark, "the keys are too many");
-        }
-        if (anchor != YAML::NullAnchor) {
-            anchors_[anchor] = node;
-        }
-        if (open_.empty()) {
-            root_ = std::move(node);
-            return;
-        }
-        Open& above = open_.back();
-        if (above.node.kind == Node::Kind::list) {
-            above.node.items.push_back(std::move(node));
-        } else if (!above.key) {
-            take_key(above, node, mark);
-        } else {
-            if (node.kind == Node::Kind::null) {
-                node.place = above.key_place;  // Nothing has no place; the parser names the next.
-            }
-            above.node.fields.emplace_back(std::move(*above.key), std::move(node));
-            above.key.reset();
-        }
-    }
-
-    void take_key(Open& above, const Node& node, const YAML::Mark& mark) const {
-        if (node.kind != Node::Kind::scalar || node.scalar.empty()) {
-            refuse(mark, "a key must be a word");
-        }
-        above.key = node.scalar;
-        above.key_place = node.place;
-        if (above.node.find(node.scalar) != nullptr) {
-            refuse(mark, "set twice; keep one");
-        }
-    }
-
-    std::string name_;
+    TreeBuilder& tree_;
     int documents_ = 0;
-    std::size_t nodes_ = 0;
-    std::vector<Open> open_;
-    std::map<YAML::anchor_t, Node> anchors_;
-    Node root_;
 };
+
+static_assert(YAML::NullAnchor == no_anchor);
+
+Node parse_json(const std::string& name, const std::string& text) {
+    TreeBuilder tree(name);
+    read_json(text, tree);
+    return std::move(tree).root();
+}
+
+Node parse_yaml(const std::string& name, const std::string& text) {
+    std::istringstream stream(text);
+    TreeBuilder tree(name);
+    YamlEvents events(tree);
+    try {
+        YAML::Parser parser(stream);
+        while (parser.HandleNextDocument(events)) {
+        }
+    } catch (const YAML::Exception& error) {
+        tree.refuse(YamlEvents::place(error.mark), "this is neither YAML nor JSON: " + error.msg);
+    }
+    return std::move(tree).root();
+}
 
 // How many bytes the character at the front has; 0 if there is none in UTF-8.
 std::size_t character_size(std::string_view text) {
@@ -218,9 +109,9 @@ std::size_t character_size(std::string_view text) {
 }
 
 // The parser would put something else in the place of what it cannot read.
-void require_text(const std::string& name, const std::string& text) {
-    if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
-        return;  // UTF-16, which the parser understands.
+void require_text(const std::string& name, const std::string& text, bool yaml) {
+    if (yaml && (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))) {
+        return;  // UTF-16, which the parser of YAML understands.
     }
     std::size_t size = 0;
     for (std::size_t at = 0; at < text.size(); at += size) {
@@ -362,17 +253,23 @@ Node Node::take(std::string_view key) {
 }
 
 Node parse_document(const std::string& name, const std::string& text) {
-    require_text(name, text);
-    std::istringstream stream(text);
-    Builder builder(name);
-    try {
-        YAML::Parser parser(stream);
-        while (parser.HandleNextDocument(builder)) {
-        }
-    } catch (const YAML::Exception& error) {
-        builder.refuse(error.mark, "this is neither YAML nor JSON: " + error.msg);
+    const bool json = name.ends_with(".json");
+    require_text(name, text, !json);
+    if (json) {
+        return parse_json(name, text);
     }
-    return std::move(builder).root();
+    try {
+        return parse_yaml(name, text);
+    } catch (const InvalidArgument&) {
+        if (name.ends_with(".yaml") || name.ends_with(".yml")) {
+            throw;
+        }
+        try {  // Most JSON is YAML; this may be some of the rest.
+            return parse_json(name, text);
+        } catch (const InvalidArgument&) {
+        }
+        throw;
+    }
 }
 
 void merge_below(Node& stronger, const Node& weaker) {

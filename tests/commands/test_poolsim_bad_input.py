@@ -233,10 +233,22 @@ ODD = {
 }
 
 JSON = {
-    "comma": ('{"services": [{"name": "a",}\n', "2:1: services: this is neither YAML nor JSON"),
+    "comma": (
+        '{"services": [{"name": "a",}\n',
+        "1:28: after services[0].name: this is no JSON: expected a key in double quotes",
+    ),
+    "unclosed": ('{"services": [{"name": "a"}\n', "2:1: services: this is no JSON"),
+    "half": (
+        '{"services": [\n  {"name": "\\ud83d"}]}',
+        "2:13: services[0].name: this is no JSON: expected two halves of a character",
+    ),
+    "comment": ('{"seed": 1, # why\n"services": []}', "1:13: after seed: this is no JSON"),
     "twice": ('{"services": [{"name": "a"}], "seed": 1, "seed": 2}\n', "1:42: seed: set twice"),
     "type": ('{"services": [{"name": "a", "targetReady": "x"}]}\n', "1:44: services[0].targetRea"),
     "more": ('{"services": [{"name": "a"}]}\n{"x": 1}\n', "2:1: something follows"),
+    "empty": ("", "1:1: services"),
+    "null": ("null", "1:1: services"),
+    "list": ("[1]", "1:1: services"),
 }
 
 
@@ -261,6 +273,14 @@ class BadInput(binary.CommandTest):
     def test_json_is_told_of_as_yaml_is(self):
         for name, (text, place) in JSON.items():
             self.refused(f"{name}.json", text, f"{name}.json:{place}")
+
+    def test_any_json_is_read(self):
+        (self.folder / "face.json").write_text(
+            '\ufeff{\t"services"\n:[{"name":"\\uD83D\\uDE00 \\/ \\u00e4", "targetReady":5}]}'
+        )
+        done = self.run_it("poolsim", "run", "face.json", "--profile", "compat")
+        self.assertEqual(done.code, DONE, done)
+        self.assertIn("\U0001f600 / \u00e4: size 5/5", done.out)
 
     def test_a_file_is_refused_before_another_is_simulated(self):
         (self.folder / "bad.yaml").write_text("services: []\n")
