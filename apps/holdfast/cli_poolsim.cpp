@@ -2,6 +2,9 @@
 #include <charconv>
 
 #include "command_line.hpp"
+#include <fmt/core.h>
+
+#include <holdfast/sim/batch.hpp>
 
 namespace holdfast::app {
 
@@ -58,7 +61,15 @@ CLI::App* CommandLine::add_poolsim_verb(CLI::App& noun,
 
 void CommandLine::add_poolsim_seeds(CLI::App& verb) {
     verb.add_option("--seed,--seeds", poolsim_.seeds, "One, or many: 1..200; else the file's.");
-    verb.add_option("--jobs", poolsim_.jobs, "Threads; else one per core.");
+    verb.add_option("--jobs", poolsim_.jobs, "Threads; 0: one per core.")
+        ->check([](const std::string& text) {
+            unsigned jobs = 0;
+            const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), jobs);
+            const bool fine = error == std::errc{} && end == text.data() + text.size() &&
+                              jobs <= sim::threads_max;
+            return fine ? std::string() : fmt::format("give 0 to {}", sim::threads_max);
+        })
+        ->capture_default_str();
     verb.add_option("--confidence", poolsim_.confidence, "The share of runs that must hold.")
         ->check([](const std::string& text) {
             double share = -1;
@@ -97,7 +108,8 @@ void CommandLine::add_poolsim_many(CLI::App& noun) {
     CLI::App* sweep =
         add_poolsim_verb(noun, "sweep", "Simulate every combination of values.", &poolsim_sweep);
     add_poolsim_seeds(*sweep);
-    many(sweep->add_option("--sweep", poolsim_.sweeps, "KEY=20,50 or KEY=0s..10m/30s."));
+    many(sweep->add_option(
+        "--sweep", poolsim_.sweeps, "KEY=20,50, KEY=0.1..0.9/0.2 or KEY=0s..10m/30s."));
     sweep->add_option("--bisect", poolsim_.bisect, "KEY or KEY=LOW..HIGH: the largest that holds.");
     add_poolsim_plot(*sweep);
     CLI::App* compare = add_poolsim_verb(

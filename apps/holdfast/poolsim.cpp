@@ -103,6 +103,11 @@ sim::Time explained_moment(const std::string& text, sim::Time duration) {
     return moment;
 }
 
+// The first line of a report for people. In those of the older models progress is a part.
+bool prints_start(const Context& context) {
+    return !(context.json || context.quiet);
+}
+
 sim::Result simulate(const Context& context,
                      const PoolsimRequest& request,
                      const sim::Scenario& scenario,
@@ -113,16 +118,16 @@ sim::Result simulate(const Context& context,
             "--trace and --explain look into the pool that ships; the older "
             "models show nothing");
     }
-    Progress progress{context.quiet};
+    Heartbeat progress{context.quiet};
     sim::Watch watch;
     watch.stop = context.stop;
-    watch.minute = [&](const sim::Moment& moment) {
-        progress.show(fmt::format("{}: {}, {} events, {} waiting",
-                                  scenario.name,
-                                  sim::moment_text(moment.now),
-                                  moment.executed,
-                                  moment.waiting));
-    };
+    if (prints_start(context) && scenario.profile != sim::Profile::standard) {
+        watch.minute = [](const sim::Moment& moment) { print(sim::progress_of(moment) + "\n"); };
+    } else {
+        watch.minute = [&](const sim::Moment& moment) {
+            progress.show(fmt::format("{}: {}", scenario.name, sim::progress_of(moment)));
+        };
+    }
     watch.traced = request.traced;
     if (!request.traced.empty()) {
         if (std::ranges::find(scenario.services, request.traced, &sim::Service::name) ==
@@ -135,6 +140,9 @@ sim::Result simulate(const Context& context,
     }
     if (!request.explain.empty()) {
         watch.explain_at = explained_moment(request.explain, scenario.duration);
+    }
+    if (prints_start(context)) {
+        print(sim::start_of(scenario) + "\n");
     }
     return sim::simulate(scenario, seed, watch);
 }
@@ -222,6 +230,21 @@ std::string spreads_text(const std::vector<sim::Spread>& spreads) {
     return table.text();
 }
 
+Json many_json(const sim::Scenario& scenario,
+               const std::vector<sim::Outcome>& outcomes,
+               bool holds,
+               bool stopped_early) {
+    return {{"schema", poolsim_schema_version},
+            {"scenario", scenario.name},
+            {"profile", sim::to_string(scenario.profile)},
+            {"runs", outcomes.size()},
+            {"passed_runs", passing(outcomes)},
+            {"passed", holds},
+            {"stopped", stopped_early},
+            {"failures", failures_json(outcomes)},
+            {"figures", to_json(sim::spread_of(outcomes))}};
+}
+
 int run_many(const Context& context,
              const PoolsimRequest& request,
              const sim::Scenario& scenario,
@@ -237,25 +260,27 @@ int run_many(const Context& context,
     for (const std::uint64_t seed : seeds) {
         jobs.push_back({&scenario, seed});
     }
-    const std::vector<sim::Outcome> outcomes = run_jobs(context, request, jobs);
+    if (prints_start(context)) {
+        print(fmt::format("{}, {} seeds\n", sim::start_of(scenario), seeds.size()));
+    }
+    std::vector<sim::Outcome> outcomes = run_jobs(context, request, jobs);
+    std::erase_if(outcomes, [](const sim::Outcome& outcome) { return !outcome.finished; });
+    const bool all = outcomes.size() == jobs.size();
     const std::size_t passed = passing(outcomes);
-    const bool holds = enough(request, passed, outcomes.size());
+    const bool holds = all && enough(request, passed, outcomes.size());
+    if (context.json) {
+        print(many_json(scenario, outcomes, holds, !all).dump() + "\n");
+    } else if (!outcomes.empty()) {
+        print(fmt::format("{}: {} runs\n", scenario.name, outcomes.size()));
+        print(spreads_text(sim::spread_of(outcomes)));
+    }
+    if (!all) {
+        throw stopped(outcomes.size(), jobs.size(), "runs");
+    }
     suites.push_back({scenario.name, outcomes});
     if (context.json) {
-        print(Json{{"schema", poolsim_schema_version},
-                   {"scenario", scenario.name},
-                   {"profile", sim::to_string(scenario.profile)},
-                   {"runs", outcomes.size()},
-                   {"passed_runs", passed},
-                   {"passed", holds},
-                   {"failures", failures_json(outcomes)},
-                   {"figures", to_json(sim::spread_of(outcomes))}}
-                  .dump() +
-              "\n");
         return holds ? exit_done : exit_refused;
     }
-    print(fmt::format("{}: {} runs\n", scenario.name, outcomes.size()));
-    print(spreads_text(sim::spread_of(outcomes)));
     const std::string verdict = fmt::format("holds in {} of {} runs\n", passed, outcomes.size());
     if (!holds) {
         const auto bad = std::ranges::find_if(outcomes, [](const auto& o) { return !o.passed(); });
@@ -283,7 +308,7 @@ int poolsim_run(const Context& context, const PoolsimRequest& request) {
     if (files.size() > 1 && !(request.csv.empty() && request.plot.empty())) {
         throw InvalidArgument("--out and --plot hold one scenario; name one file");
     }
-    require_folders(request);
+    require_writable(request);
     std::vector<sim::Scenario> scenarios;  // All are read before the first is simulated.
     scenarios.reserve(files.size());
     for (const std::string& file : files) {

@@ -1,14 +1,16 @@
 #include "poolsim_access.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
 
-#include "terminal.hpp"
 #include <fmt/core.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <holdfast/base/error.hpp>
 #include <holdfast/sim/keys.hpp>
@@ -36,18 +38,66 @@ void check_assertion(const PoolsimRequest& request, const sim::Scenario& scenari
     }
 }
 
+[[noreturn]] void refuse_output(const std::string& path, const std::string& why) {
+    throw InvalidArgument(fmt::format("cannot write '{}': {}", path, why));
+}
+
+// What is no plain file, as /dev/null, may be named as often as one likes.
+bool same_file(const std::string& a, const std::string& b) {
+    namespace fs = std::filesystem;
+    std::error_code unknown;
+    if (fs::exists(a, unknown)) {
+        return fs::is_regular_file(a, unknown) && fs::equivalent(a, b, unknown);
+    }
+    return fs::weakly_canonical(fs::absolute(a, unknown), unknown) ==
+           fs::weakly_canonical(fs::absolute(b, unknown), unknown);
+}
+
+void require_place(const std::string& path) {
+    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    std::error_code unknown;
+    if (!folder.empty() && !std::filesystem::is_directory(folder, unknown)) {
+        refuse_output(path, fmt::format("there is no folder '{}'; make it first", folder.string()));
+    }
+    if (std::filesystem::is_directory(path, unknown)) {
+        refuse_output(path, "it is a folder; name a file in it");
+    }
+    // A pipe must not be opened twice: its reader would take the first end for the last.
+    const bool there = std::filesystem::exists(path, unknown);
+    const bool fine = there ? ::access(path.c_str(), W_OK) == 0
+                            : static_cast<bool>(std::ofstream(path, std::ios::app));
+    if (!fine) {
+        refuse_output(path, std::string(std::strerror(errno)) + "; choose another place");
+    }
+    if (!there) {
+        std::filesystem::remove(path, unknown);
+    }
+}
+
 }  // namespace
 
-void require_folders(const PoolsimRequest& request) {
+void Heartbeat::show(std::string_view text) {
+    if (progress_.live()) {
+        return progress_.show(text);
+    }
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_ >= pause) {
+        last_ = now;
+        progress_.note(text);
+    }
+}
+
+void require_writable(const PoolsimRequest& request) {
+    std::vector<std::string> others = request.files;
     for (const std::string& path : {request.csv, request.junit, request.plot}) {
-        const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-        std::error_code unknown;
-        if (!folder.empty() && !std::filesystem::is_directory(folder, unknown)) {
-            throw InvalidArgument(
-                fmt::format("cannot write '{}': there is no folder '{}'; make it first",
-                            path,
-                            folder.string()));
+        if (path.empty()) {
+            continue;
         }
+        require_place(path);
+        if (std::ranges::any_of(others, [&](const auto& one) { return same_file(path, one); })) {
+            refuse_output(path, "it is named twice here, and would be lost; choose another name");
+        }
+        others.push_back(path);
     }
 }
 
@@ -55,7 +105,9 @@ void write_text_file(const std::string& path, const std::string& text) {
     std::ofstream out(path, std::ios::binary | std::ios::trunc);
     out << text;
     if (!out.flush()) {
-        throw InvalidArgument(fmt::format("cannot write '{}'; check its folder", path));
+        throw Error(Code::unavailable,
+                    Outcome::not_applied,
+                    fmt::format("cannot write '{}'; look whether its disk is full", path));
     }
 }
 
@@ -111,7 +163,7 @@ std::vector<std::uint64_t> seeds_of(const PoolsimRequest& request, const sim::Sc
 std::vector<sim::Outcome> run_jobs(const Context& context,
                                    const PoolsimRequest& request,
                                    const std::vector<sim::Job>& jobs) {
-    Progress progress{context.quiet};
+    Heartbeat progress{context.quiet};
     const auto show = [&](std::size_t done) {
         progress.show(fmt::format("{} of {} runs", done, jobs.size()));
     };
@@ -129,6 +181,16 @@ void keep_asserted(const PoolsimRequest& request, std::vector<sim::Violation>& v
             return violation.assertion != request.assertion;
         });
     }
+}
+
+Error stopped(std::size_t done, std::size_t of, const char* what) {
+    return {Code::cancelled,
+            Outcome::not_applied,
+            fmt::format("stopped after {} of {} {}; {}, and there is no verdict",
+                        done,
+                        of,
+                        what,
+                        done == 0 ? "nothing is shown" : "only those are shown")};
 }
 
 std::size_t passing(const std::vector<sim::Outcome>& outcomes) {

@@ -1,28 +1,48 @@
 // What the verbs of poolsim share: reading scenarios, running many, writing files.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "answer.hpp"
 #include "command.hpp"
 #include "poolsim.hpp"
+#include "terminal.hpp"
 
+#include <holdfast/base/error.hpp>
 #include <holdfast/sim/batch.hpp>
 #include <holdfast/sim/figures.hpp>
 #include <holdfast/sim/scenario.hpp>
+#include <holdfast/sim/sweep.hpp>
 
 namespace holdfast::app {
 
 // Of the JSON; grows when a program that reads it would have to change.
 inline constexpr int poolsim_schema_version = 1;
 
-// Invalid_argument if a file is to be written into a folder that is not there: better before a long
-// run than after it.
-void require_folders(const PoolsimRequest& request);
+// Progress of what may take long: on a terminal always, elsewhere a line now and then, for whoever
+// reads the log. From one thread at a time.
+class Heartbeat {
+public:
+    explicit Heartbeat(bool quiet) : progress_(quiet) {}
+    void show(std::string_view text);
+    void clear() { progress_.clear(); }
 
-// Invalid_argument if it cannot be written.
+private:
+    static constexpr std::chrono::seconds pause{10};
+
+    Progress progress_;
+    std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+// Invalid_argument if a file that is to be written cannot be, or is another one of them or a
+// scenario: better before a long run than after it.
+void require_writable(const PoolsimRequest& request);
+
+// Unavailable if it cannot be written.
 void write_text_file(const std::string& path, const std::string& text);
 
 // Says on standard error what was overlooked, and what cannot go well.
@@ -41,10 +61,13 @@ void require_one_file(const PoolsimRequest& request);
                                                   const sim::Scenario& scenario);
 
 // On all cores, with a line of progress. Only violations of request.assertion are left, if it is
-// set. Requires: the scenarios outlive the call.
+// set. If somebody asked to stop, some are not finished. Requires: the scenarios outlive the call.
 [[nodiscard]] std::vector<sim::Outcome> run_jobs(const Context& context,
                                                  const PoolsimRequest& request,
                                                  const std::vector<sim::Job>& jobs);
+
+// What was asked for came to a part, which is said here.
+[[nodiscard]] Error stopped(std::size_t done, std::size_t of, const char* what);
 
 // Leaves those that count.
 void keep_asserted(const PoolsimRequest& request, std::vector<sim::Violation>& violations);

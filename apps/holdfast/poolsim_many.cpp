@@ -1,10 +1,10 @@
 // holdfast poolsim sweep and compare: many scenarios side by side.
 #include <algorithm>
 #include <deque>
+#include <optional>
 
 #include "poolsim.hpp"
 #include "poolsim_access.hpp"
-#include "terminal.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/error.hpp>
@@ -20,6 +20,13 @@ struct Point {
     std::vector<sim::Outcome> outcomes;
     std::size_t passed = 0;
 };
+
+void require_few_runs(std::size_t runs) {
+    if (runs > sim::runs_max) {
+        throw InvalidArgument(fmt::format(
+            "these are {} runs, {} are allowed; take fewer seeds or points", runs, sim::runs_max));
+    }
+}
 
 // Runs every scenario with every seed in one batch, so that all cores have work to the end.
 std::vector<std::vector<sim::Outcome>> run_all(const Context& context,
@@ -45,24 +52,42 @@ std::vector<std::vector<sim::Outcome>> run_all(const Context& context,
     return grouped;
 }
 
+// All values are looked at before the first is simulated, and few scenarios are kept at a time:
+// with a thousand processes each they are large. If somebody asks to stop, the points that are
+// complete come back.
 std::vector<Point> run_sweep(const Context& context,
                              const PoolsimRequest& request,
                              const std::vector<sim::Axis>& axes) {
+    constexpr std::size_t together = 512;
     const auto all = sim::combinations(axes);
-    std::deque<sim::Scenario> scenarios;
-    for (const auto& overrides : all) {
-        // Once is enough to be told; the points differ in a value or two.
-        scenarios.push_back(load_scenario(scenarios.empty() ? context : quietly(context),
-                                          request,
-                                          request.files.at(0),
-                                          overrides));
+    const auto load = [&](std::size_t i, const Context& told) {
+        if (context.stop.stop_requested()) {
+            throw stopped(0, all.size(), "points");
+        }
+        return load_scenario(told, request, request.files.at(0), all[i]);
+    };
+    const std::size_t seeds = seeds_of(request, load(0, context)).size();
+    require_few_runs(all.size() * seeds);
+    for (std::size_t i = 1; i < all.size(); ++i) {  // Once is enough to be warned.
+        (void)load(i, quietly(context));
     }
-    auto grouped = run_all(context, request, scenarios);
     std::vector<Point> points;
     points.reserve(all.size());
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        const std::size_t passed = passing(grouped[i]);
-        points.push_back({.at = all[i], .outcomes = std::move(grouped[i]), .passed = passed});
+    while (points.size() < all.size() && !context.stop.stop_requested()) {
+        const std::size_t from = points.size();
+        std::deque<sim::Scenario> scenarios;
+        for (std::size_t i = from; i < std::min(from + together, all.size()); ++i) {
+            scenarios.push_back(load(i, quietly(context)));
+        }
+        auto grouped = run_all(context, request, scenarios);
+        for (std::size_t i = 0; i < grouped.size(); ++i) {
+            if (!std::ranges::all_of(grouped[i], &sim::Outcome::finished)) {
+                return points;
+            }
+            const std::size_t passed = passing(grouped[i]);
+            points.push_back(
+                {.at = all[from + i], .outcomes = std::move(grouped[i]), .passed = passed});
+        }
     }
     return points;
 }
@@ -134,19 +159,43 @@ std::string page_of(const PoolsimRequest& request,
     return sim::page_of(request.files.at(0), maps);
 }
 
+// Whether enough runs hold with this value. `known` is the largest so far that does, for whoever
+// does not wait for the end.
+bool holds_with(const Context& context,
+                const PoolsimRequest& request,
+                const std::string& key,
+                const std::string& value,
+                const std::string& known) {
+    std::deque<sim::Scenario> scenarios;
+    scenarios.push_back(
+        load_scenario(quietly(context), request, request.files.at(0), {{key, value, "--bisect"}}));
+    const auto outcomes = run_all(quietly(context), request, scenarios).front();
+    if (!std::ranges::all_of(outcomes, &sim::Outcome::finished)) {
+        throw Error(Code::cancelled,
+                    Outcome::not_applied,
+                    known.empty() ? fmt::format("stopped before any {} was found to hold", key)
+                                  : fmt::format("stopped; {} holds with {}, perhaps with more",
+                                                request.files.at(0),
+                                                key + "=" + known));
+    }
+    return enough(request, passing(outcomes), outcomes.size());
+}
+
 // --bisect KEY=LOW..HIGH, or KEY alone.
 int bisect(const Context& context, const PoolsimRequest& request) {
     if (!(request.sweeps.empty() && request.plot.empty())) {
         throw InvalidArgument("--bisect looks for one value; leave --sweep and --plot out");
     }
     const sim::Bounds wanted = sim::parse_bounds(request.bisect);
-    Progress progress{context.quiet};
+    Heartbeat progress{context.quiet};
+    std::optional<std::int64_t> known;
     const auto passes = [&](std::int64_t value) {
         progress.show(fmt::format("{} = {}", wanted.key, wanted.text(value)));
         try {
-            const std::vector<Point> points =
-                run_sweep(quietly(context), request, {{wanted.key, {wanted.text(value)}}});
-            return enough(request, points.front().passed, points.front().outcomes.size());
+            const bool holds = holds_with(
+                context, request, wanted.key, wanted.text(value), known ? wanted.text(*known) : "");
+            known = holds ? std::max(known.value_or(value), value) : known;
+            return holds;
         } catch (const InvalidArgument&) {
             // A value that is refused is beyond the edge, unless the key is.
             if (!wanted.open || value == wanted.low) {
@@ -167,14 +216,17 @@ int bisect(const Context& context, const PoolsimRequest& request) {
                         wanted.text(wanted.high)));
         return exit_refused;
     }
-    return say(context,
-               {{"key", wanted.key},
-                {"largest", wanted.unit == sim::Time{0} ? Json(best) : Json(wanted.text(best))}},
-               fmt::format("the largest {} that holds is {}", wanted.key, wanted.text(best)));
+    return say(
+        context,
+        {{"key", wanted.key},
+         {"largest",
+          wanted.unit == sim::Time{0} ? Json::parse(wanted.text(best)) : Json(wanted.text(best))}},
+        fmt::format("the largest {} that holds is {}", wanted.key, wanted.text(best)));
 }
 
 // --what-if burst=0: the words people use, for the keys they mean.
 std::vector<sim::Override> what_if(const std::vector<std::string>& wishes) {
+    const std::string option = "--what-if";
     std::vector<sim::Override> overrides;
     for (const std::string& wish : wishes) {
         const auto equals = wish.find('=');
@@ -185,15 +237,15 @@ std::vector<sim::Override> what_if(const std::vector<std::string>& wishes) {
         const std::string value = wish.substr(equals + 1);
         if (key == "burst") {  // Without a burst one permit is still a permit.
             const std::string burst = value == "0" ? "1" : value;
-            overrides.push_back({"cluster.burst", burst});
-            overrides.push_back({"limiter.burst", burst});
+            overrides.push_back({"cluster.burst", burst, option});
+            overrides.push_back({"limiter.burst", burst, option});
         } else if (key == "rate") {
-            overrides.push_back({"cluster.rate", value});
-            overrides.push_back({"limiterPerSec", value});
+            overrides.push_back({"cluster.rate", value, option});
+            overrides.push_back({"limiterPerSec", value, option});
         } else if (key == "ceiling") {
-            overrides.push_back({"cluster.ceiling", value});
+            overrides.push_back({"cluster.ceiling", value, option});
         } else {
-            overrides.push_back({key, value});
+            overrides.push_back({key, value, option});
         }
     }
     return overrides;
@@ -217,19 +269,30 @@ int poolsim_sweep(const Context& context, const PoolsimRequest& request) {
     if (!request.plot.empty() && axes.size() > 2) {
         throw InvalidArgument("--plot shows one or two keys; sweep fewer");
     }
-    require_folders(request);
+    require_writable(request);
     const std::vector<Point> points = run_sweep(context, request, axes);
-    if (!request.plot.empty()) {
+    const std::size_t wanted = sim::combinations(axes).size();
+    const bool complete = points.size() == wanted;
+    if (points.empty()) {
+        throw stopped(0, wanted, "points");
+    }
+    if (!request.plot.empty() && complete) {
         write_text_file(request.plot, page_of(request, axes, points));
     }
     Json all = Json::array();
-    bool holds = true;
+    bool holds = complete;
     for (const Point& point : points) {
         all.push_back(point_json(point));
         holds = holds && enough(request, point.passed, point.outcomes.size());
     }
-    print(context.json ? Json{{"schema", poolsim_schema_version}, {"points", all}}.dump() + "\n"
-                       : table_of(axes, points));
+    print(context.json
+              ? Json{{"schema", poolsim_schema_version}, {"stopped", !complete}, {"points", all}}
+                        .dump() +
+                    "\n"
+              : table_of(axes, points));
+    if (!complete) {
+        throw stopped(points.size(), wanted, "points");
+    }
     return holds ? exit_done : exit_refused;
 }
 
@@ -245,6 +308,11 @@ int poolsim_compare(const Context& context, const PoolsimRequest& request) {
         throw InvalidArgument("the two have different profiles; choose one with --profile");
     }
     const auto outcomes = run_all(context, request, scenarios);
+    for (const auto& one : outcomes) {
+        if (!std::ranges::all_of(one, &sim::Outcome::finished)) {
+            throw stopped(0, 2, "scenarios");
+        }
+    }
     const auto before = sim::spread_of(outcomes[0]);
     const auto after = sim::spread_of(outcomes[1]);
     Json all = Json::object();

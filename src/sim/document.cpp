@@ -193,14 +193,14 @@ std::vector<Step> parse_path(std::string_view key) {
 
 void set_below(Node& node,
                std::string_view key,
-               const std::string& value,
+               const Node& value,
                const std::vector<Step>& path,
                std::size_t from) {
     if (from == path.size()) {
         if (node.kind == Node::Kind::list) {
             refuse_path(key, "is a list; name one of its entries");
         }
-        node = {.kind = Node::Kind::scalar, .scalar = value, .place = fmt::format("--set {}", key)};
+        node = value;
         return;
     }
     const Step& step = path[from];
@@ -317,8 +317,12 @@ void substitute(Node& node, const Node& variables, const std::string& path) {
     }
 }
 
-void set_value(Node& root, std::string_view key, const std::string& value) {
-    set_below(root, key, value, parse_path(key), 0);
+void set_value(Node& root,
+               std::string_view key,
+               const std::string& value,
+               const std::string& place) {
+    const Node leaf{.kind = Node::Kind::scalar, .scalar = value, .place = place};
+    set_below(root, key, leaf, parse_path(key), 0);
 }
 
 }  // namespace holdfast::sim

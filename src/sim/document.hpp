@@ -39,7 +39,11 @@ void merge_below(Node& stronger, const Node& weaker);
 void substitute(Node& node, const Node& variables, const std::string& path = {});
 
 // Sets "a.b", "services[3].a" or "services[*].a". Requires: the path leads to a scalar, or to a
-// place where one can be put. Else invalid_argument, naming the key.
-void set_value(Node& root, std::string_view key, const std::string& value);
+// place where one can be put. Else invalid_argument, naming the key. `place` is where the value
+// comes from.
+void set_value(Node& root,
+               std::string_view key,
+               const std::string& value,
+               const std::string& place);
 
 }  // namespace holdfast::sim

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "model.hpp"
@@ -114,9 +115,8 @@ Spread spread_of(std::span<const Outcome> outcomes, std::size_t figure) {
         }
     }
     const auto count = static_cast<double>(values.size());
-    for (const double value : values) {
-        spread.mean += value / count;
-    }
+    // Divided once, so that the mean of equal values is that value.
+    spread.mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
     double squares = 0;
     for (const double value : values) {
         squares += (value - spread.mean) * (value - spread.mean);

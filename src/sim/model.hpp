@@ -8,6 +8,7 @@
 #include "agenda.hpp"
 
 #include <holdfast/base/error.hpp>
+#include <holdfast/base/units.hpp>
 #include <holdfast/sim/result.hpp>
 #include <holdfast/sim/scenario.hpp>
 #include <holdfast/sim/simulation.hpp>
@@ -66,7 +67,11 @@ void run_agenda(Agenda<What>& agenda, const Watch& watch, Handle handle) {
         }
         if ((minute || agenda.executed() % look_every == 0) && watch.stop.stop_requested()) {
             throw Error(
-                Code::cancelled, holdfast::Outcome::not_applied, "the simulation was stopped");
+                Code::cancelled,
+                holdfast::Outcome::not_applied,
+                "the simulation was stopped at " +
+                    format_duration(std::chrono::floor<std::chrono::seconds>(agenda.now())) +
+                    " of " + format_duration(agenda.end()));
         }
     }
 }

@@ -159,6 +159,23 @@ std::string moment_text(Time at) {
                        start + std::chrono::floor<std::chrono::seconds>(at));
 }
 
+std::string start_of(const Scenario& scenario) {
+    return fmt::format("simulating {} for {}: {} services, {} connections",
+                       scenario.name,
+                       format_duration(scenario.duration),
+                       scenario.services.size(),
+                       scenario.target());
+}
+
+std::string progress_of(const Moment& moment) {
+    const auto day = std::chrono::floor<std::chrono::days>(moment.now);
+    return fmt::format("{}{:%H:%M:%S}: {} events, {} waiting",
+                       day.count() == 0 ? "" : fmt::format("day {}, ", day.count() + 1),
+                       std::chrono::floor<std::chrono::seconds>(moment.now - day),
+                       moment.executed,
+                       moment.waiting);
+}
+
 std::string summary_of(const Scenario& scenario, const Result& result) {
     std::string text = fmt::format("{}: {} simulated, {} services, {} new connections per second\n",
                                    scenario.name,

@@ -21,6 +21,16 @@ TEST(Report, NamesAreQuotedWhereTheyMustBe) {
                 testing::StartsWith("t_rfc3339,\"a,\"\"b\"\".size\","));
 }
 
+TEST(Report, ProgressIsTheTimeOfDayWhatHappenedAndWhatIsToCome) {
+    Scenario scenario{.name = "local", .duration = std::chrono::minutes{20}};
+    scenario.services = {{.name = "a", .target = 50}, {.name = "b", .target = 50}};
+    EXPECT_EQ(start_of(scenario), "simulating local for 20m: 2 services, 100 connections");
+    EXPECT_EQ(progress_of({.now = seconds{61}, .executed = 1'234, .waiting = 9}),
+              "00:01:01: 1234 events, 9 waiting");
+    EXPECT_EQ(progress_of({.now = std::chrono::hours{49}, .executed = 1, .waiting = 0}),
+              "day 3, 01:00:00: 1 events, 0 waiting");
+}
+
 TEST(Report, AFailureInJUnitSaysWhereAndWhen) {
     const Violation late{
         .assertion = "ready", .service = "a&\x01", .at = seconds{7}, .what = "late"};

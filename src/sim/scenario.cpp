@@ -372,7 +372,10 @@ Loaded parse_scenario(const std::string& name,
     load_traces(root, name, read);
     for (const Override& other : options.overrides) {
         require_heard(root, other.key);
-        set_value(root, whole_key(other.key, profile_of(root, options)), other.value);
+        set_value(root,
+                  whole_key(other.key, profile_of(root, options)),
+                  other.value,
+                  fmt::format("{} {}", other.option, other.key));
     }
     expand_services(root);
     return Loader(std::move(root), options, name).load();

@@ -1,10 +1,12 @@
 """holdfast poolsim: what it prints, what it writes, how it ends."""
 
+import re
+import signal
 import unittest
 import xml.etree.ElementTree
 
 import binary
-from binary import DONE, REFUSED, USAGE
+from binary import DONE, REFUSED, UNAVAILABLE, USAGE
 
 SLOW = """\
 duration: 2m
@@ -22,6 +24,9 @@ limiter: {burst: 50}
 assertions: [{kind: minOwnedFraction, after: 30s}]
 services: [{name: a}]
 """
+
+
+FLEET = "services: [{name: 'a{i}', replicas: 3, targetReady: 5}]\n"
 
 
 class Poolsim(binary.CommandTest):
@@ -93,6 +98,28 @@ class Poolsim(binary.CommandTest):
             self.assertEqual(done.code, USAGE, done)
             self.assertIn("there is no folder 'nowhere'", done.err)
             self.assertEqual(done.out, "")
+
+    def test_what_cannot_be_written_is_told_before_the_run(self):
+        slow = self.write("slow.yaml", SLOW)
+        for words, told in (
+            (("--out", "."), "'.': it is a folder; name a file in it"),
+            (("--junit", "/proc/file"), "'/proc/file': "),
+            (("--plot", slow), "named twice here, and would be lost; choose another name"),
+            (("--out", "./x", "--plot", "x"), "'x': it is named twice here"),
+        ):
+            done = self.run_it("poolsim", "run", slow, *words)
+            self.assertEqual(done.code, USAGE, done)
+            self.assertIn("cannot write ", done.err)
+            self.assertIn(told, done.err)
+            self.assertEqual(done.out, "")
+            self.assertEqual(done.err.count("\n"), 1, done.err)
+        self.assertEqual((self.folder / slow).read_text(), SLOW)
+        self.assertFalse((self.folder / "x").exists(), "nothing is left of a look")
+        done = self.run_it("poolsim", "sweep", slow, "--sweep", "limiterPerSec=1,2", "--plot", ".")
+        self.assertEqual(done.code, USAGE, done)
+        done = self.run_it("poolsim", "run", slow, "--out", "/dev/full")
+        self.assertEqual(done.code, UNAVAILABLE, done)
+        self.assertIn("cannot write '/dev/full'; look whether its disk is full", done.err)
 
     def test_the_verdicts_of_several_scenarios_stand_in_one_file(self):
         slow = self.write("slow.yaml", SLOW)
@@ -173,6 +200,74 @@ class Poolsim(binary.CommandTest):
             "poolsim", "sweep", *short, "--bisect", "limiterPerSec=1..9", "--plot", "x.html"
         )
         self.assertEqual(done.code, USAGE, done)
+
+    def test_a_sweep_takes_fractions_and_durations_of_any_unit_and_refuses_the_rest(self):
+        drop = ("local", "--set", "duration=10s", "--set", "scenario.kind=mass_drop")
+        done = self.run_it(
+            *("poolsim", "sweep", *drop, "--json", "--set", "scenario.dropAt=5s"),
+            *("--sweep", "scenario.dropFraction=0.1..0.4/0.1"),
+            *("--sweep", "defaults.jitter=0..1m/0.5m"),
+        )
+        at = [list(point["at"].values()) for point in done.json["points"]]
+        self.assertEqual([share for share, _ in at[::3]], ["0.1", "0.2", "0.3", "0.4"])
+        self.assertEqual([jitter for _, jitter in at[:3]], ["0s", "30s", "1m"])
+        self.assertFalse(done.json["stopped"])
+        done = self.run_it(
+            "poolsim", "sweep", *drop, "--bisect", "cluster.failures=0.0..0.5", "--json"
+        )
+        self.assertIsInstance(done.json["largest"], float)
+        for words, told in (
+            (("--sweep", "limiterPerSec=1..1000000"), "more than 10000 values"),
+            (("--sweep", "jitter=0s..10m/30"), "30 has no unit"),
+            (("--sweep", "jitter=0s..10m"), "say in which steps"),
+            (("--sweep", "limiterPerSec=1,,2"), "--sweep limiterPerSec: limiterPerSec: ''"),
+            (("--sweep", "seed=1,2", "--sweep", "seed=3"), "--sweep seed: swept twice"),
+            (("--sweep", "limiterPerSec=1..9999", "--seeds", "1..99"), "are 989901 runs"),
+            (("--seeds", "5..1", "--sweep", "seed=1"), "'5..1' are no seeds"),
+            (("--jobs", "-1", "--sweep", "seed=1"), "--jobs: give 0 to 1024"),
+        ):
+            done = self.run_it("poolsim", "sweep", *drop, *words, "--quiet")
+            self.assertEqual(done.code, USAGE, done)
+            self.assertIn(told, done.err)
+            self.assertEqual(done.err.count("\n"), 1, done.err)
+
+    def test_whoever_stops_it_sees_what_there_is_so_far(self):
+        endless = self.write("endless.yaml", "duration: 8000h\nsampleEvery: 1h\n" + FLEET)
+        done = self.interrupt("poolsim", "run", endless)
+        self.assertRegex(done.err, r"the simulation was stopped at [0-9dhms]+ of 333d8h\n")
+        short = self.write("short.yaml", "duration: 10s\n" + FLEET)
+        done = self.interrupt("poolsim", "run", short, "--seeds", "1..100000")
+        self.assertRegex(done.err, "stopped after [0-9]+ of 100000 runs; .* no verdict\n")
+        self.assertNotRegex(done.out, "OK|holds in")
+        if "stopped after 0 " not in done.err:
+            runs = re.search("stopped after ([0-9]+) of", done.err).group(1)
+            self.assertIn(f"short.yaml: {runs} runs\n", done.out)
+
+    def interrupt(self, *words):
+        """Ends it as a user does, once it has said that it begins."""
+        process = self.start(*words)
+        first = process.stdout.readline()
+        self.assertRegex(first, "^simulating ")
+        process.send_signal(signal.SIGINT)
+        process.stdout, process.stderr = process.communicate(timeout=binary.SECONDS_MAX)
+        done = binary.Done(process)
+        process.stdout = process.stderr = None
+        self.assertEqual(done.code, 128 + signal.SIGINT, done)
+        return done
+
+    def test_the_older_models_tell_each_minute_wherever_it_goes(self):
+        done = self.run_it("poolsim", "run", "local", "--profile", "compat")
+        lines = done.out.splitlines()
+        self.assertEqual(lines[0], "simulating local for 20m: 4 services, 200 connections")
+        for minute, line in enumerate(lines[1:21], start=1):
+            self.assertRegex(line, rf"^00:{minute:02}:0\d: \d+ events, \d+ waiting$")
+        self.assertEqual(lines[21], "local: 20m simulated, 4 services, 100 new connections per second")
+        self.assertEqual(done.err, "")
+        done = self.run_it("poolsim", "run", "local", "--profile", "compat", "--quiet")
+        self.assertTrue(done.out.startswith("local: 20m simulated"), done)
+        done = self.run_it("poolsim", "run", "local")
+        self.assertEqual(done.out.splitlines()[0], lines[0])
+        self.assertTrue(done.out.splitlines()[1].startswith("local: 20m simulated"), done)
 
     def test_what_if_stands_beside_what_is(self):
         done = self.run_it(

@@ -48,6 +48,7 @@ struct Outcome {
     std::uint64_t events = 0;
     std::vector<Figure> figures{};
     std::vector<Violation> violations{};
+    bool finished = true;  // Else it was stopped, and there is nothing in it.
 
     [[nodiscard]] bool passed() const noexcept { return violations.empty(); }
 };

@@ -7,8 +7,15 @@
 #include <holdfast/sim/figures.hpp>
 #include <holdfast/sim/result.hpp>
 #include <holdfast/sim/scenario.hpp>
+#include <holdfast/sim/simulation.hpp>
 
 namespace holdfast::sim {
+
+// Before it begins: "simulating local for 20m: 4 services, 200 connections".
+[[nodiscard]] std::string start_of(const Scenario& scenario);
+
+// On the way, each simulated minute: the time of day, how much has happened, how much is to come.
+[[nodiscard]] std::string progress_of(const Moment& moment);
 
 // The summary of one run, without the verdict.
 [[nodiscard]] std::string summary_of(const Scenario& scenario, const Result& result);

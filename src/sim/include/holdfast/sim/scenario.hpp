@@ -274,6 +274,7 @@ struct Scenario {
 struct Override {
     std::string key;
     std::string value;
+    std::string option = "--set";  // Who asked for it, for messages.
 };
 
 struct LoadOptions {
