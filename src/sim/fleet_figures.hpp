@@ -21,7 +21,13 @@ inline Scenario shipped(const std::string& name,
         .scenario;
 }
 
+// With the pool that ships.
+inline Scenario fleet(const std::string& name, std::vector<Override> overrides = {}) {
+    return shipped(name, Profile::standard, std::move(overrides));
+}
+
 inline constexpr auto opens = [](const Sample& s) { return s.counters.opens; };
+inline constexpr auto discards = [](const Sample& s) { return s.counters.discards(); };
 inline constexpr auto owned = [](const Sample& s) { return s.owned(); };
 
 template <class Figure>

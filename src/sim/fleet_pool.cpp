@@ -151,7 +151,10 @@ void Fleet::on(Pool& pool, const pool::Close& close) {
     }
     result_.seen.ages.push_back(now() - connection.opened);
     if (!connection.dead) {
-        result_.seen.closed.push_back({now(), pool.number});
+        const Gone why = surplus                                 ? Gone::surplus
+                         : close.reason == pool::Reason::expired ? Gone::aged
+                                                                 : Gone::given_up;
+        result_.seen.closed.push_back({now(), pool.number, why});
         door_.leave();
         --pool.owned;
     }
@@ -341,7 +344,7 @@ void Fleet::lose(Pool& pool, Connection& connection) {
     --pool.owned;
     ++pool.counters.dropped;
     door_.leave();
-    result_.seen.closed.push_back({now(), pool.number});
+    result_.seen.closed.push_back({now(), pool.number, Gone::lost});
     note_owned(pool);
 }
 

@@ -233,7 +233,10 @@ private:
     }
 
     void judge_closures(const Assertion& a) {
-        const std::vector<Incident>& closed = result_.seen.closed;  // In order of time.
+        std::vector<Incident> closed;  // In order of time.
+        for (const Closing& one : result_.seen.closed) {
+            closed.push_back({one.at, one.service});
+        }
         const auto second = [](const Incident& one) {
             return std::chrono::floor<std::chrono::seconds>(one.at);
         };

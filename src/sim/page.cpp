@@ -232,28 +232,58 @@ private:
         return chart.svg();
     }
 
+    struct Closed {
+        double expired = 0;
+        double surplus = 0;
+        double lost = 0;
+    };
+
+    // In each part of the time, `wide` seconds long; what happens between two of them is the later
+    // one's, as the line of a fault there says.
+    [[nodiscard]] std::vector<Closed> closed_in(double wide, std::size_t parts) const {
+        std::vector<Closed> all(parts);
+        const auto part_of = [&](double at) -> Closed& {
+            return all[std::min(parts - 1, static_cast<std::size_t>(at / wide))];
+        };
+        for (const Closing& closing : result_.seen.closed) {
+            Closed& part = part_of(seconds_of(closing.at));
+            part.expired += closing.why == Gone::aged ? 1 : 0;
+            part.surplus += closing.why == Gone::surplus ? 1 : 0;
+            part.lost += closing.why == Gone::lost ? 1 : 0;
+        }
+        if (scenario_.profile != Profile::standard) {  // The older models have samples only.
+            Moment before;
+            for (const Moment& moment : moments_) {
+                Closed& part = part_of(before.at);
+                part.expired += moment.expired - before.expired;
+                part.surplus += moment.surplus - before.surplus;
+                part.lost += moment.lost - before.lost;
+                before = moment;
+            }
+        }
+        return all;
+    }
+
     // Stacked by reason, in some sixty parts of the time.
     [[nodiscard]] std::string closed() const {
-        constexpr std::size_t parts = 60;
-        const std::size_t step = moments_.size() / parts + 1;
+        const std::size_t step = moments_.size() / 60 + 1;
+        const double wide = static_cast<double>(step) * seconds_of(scenario_.sample_every);
+        const std::vector<Closed> parts = closed_in(wide, (moments_.size() + step - 1) / step);
         std::vector<ChartPoint> expired;
         std::vector<ChartPoint> surplus;
         std::vector<ChartPoint> lost;
         std::vector<double> second;
         std::vector<double> third;
         double most = 1;
-        Moment before;
-        for (std::size_t i = 0; i < moments_.size(); i += step) {
-            const Moment& last = moments_[std::min(i + step, moments_.size()) - 1];
-            expired.push_back({before.at, last.expired - before.expired});
-            surplus.push_back({before.at, last.surplus - before.surplus});
-            lost.push_back({before.at, last.lost - before.lost});
-            second.push_back(expired.back().y);
-            third.push_back(second.back() + surplus.back().y);
-            most = std::max(most, third.back() + lost.back().y);
-            before = last;
+        for (const Closed& part : parts) {
+            const double at = wide * static_cast<double>(expired.size());
+            expired.push_back({at, part.expired});
+            surplus.push_back({at, part.surplus});
+            lost.push_back({at, part.lost});
+            second.push_back(part.expired);
+            third.push_back(part.expired + part.surplus);
+            most = std::max(most, third.back() + part.lost);
         }
-        const double wide = static_cast<double>(step) * seconds_of(scenario_.sample_every);
         Chart chart(
             fmt::format("Connections closed, per {:g} s", wide), "seconds", duration_, 1.08 * most);
         chart.columns("c", "aged", expired, wide);

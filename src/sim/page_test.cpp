@@ -31,6 +31,34 @@ TEST(Page, HasAChartForEachQuestionAndMarksTheFaults) {
     EXPECT_EQ(count(page, "http"), 0) << "nothing is fetched";
 }
 
+// Where the first of a kind begins, in the units of the picture.
+double first_x(const std::string& page, const std::string& mark, const std::string& attribute) {
+    const auto at = page.find(mark);
+    EXPECT_NE(at, std::string::npos) << mark;
+    const auto from = page.find(attribute, at) + attribute.size();
+    return std::stod(page.substr(from));
+}
+
+// At a whole second, where one bar ends and the next begins, what a fault takes is behind its line.
+TEST(Page, AFaultIsInTheBarThatItsLineIsIn) {
+    for (const char* moment : {"30s", "10s", "45s"}) {
+        const Scenario scenario =
+            parse_scenario("a.yaml",
+                           std::string("duration: 1m\nfaults: [{kind: mass_drop, at: ") + moment +
+                               "}]\nservices: [{name: a, probeEvery: 1s}]\n")
+                .scenario;
+        const Result result = simulate(scenario, 1);
+        const std::string page = page_of(scenario, result);
+        const std::string closed = page.substr(page.find("Connections closed"));
+        const double bar = first_x(closed, "class=\"column d\"", "x=\"");
+        const double line = first_x(closed, "class=\"fault\"", "x1=\"");
+        const double wide = first_x(closed, "class=\"column d\"", "width=\"");
+        EXPECT_LE(bar, line + 0.11) << moment;
+        EXPECT_GT(bar + wide, line + 0.11) << moment << ": not in the bar before it";
+        EXPECT_EQ(count(closed, "class=\"column d\""), 1) << moment;
+    }
+}
+
 TEST(Page, OfASweepFramesWhatDoesNotHold) {
     const std::string page = page_of("s",
                                      {{.title = "fill_s",

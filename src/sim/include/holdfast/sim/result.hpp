@@ -73,6 +73,20 @@ struct Incident {
     std::uint32_t service = 0;
 };
 
+// Why a connection is gone.
+enum class Gone : std::uint8_t {
+    aged,
+    surplus,  // One too many.
+    lost,     // By a fault, or closed by the server.
+    given_up  // Its process ended, or lost the right to it.
+};
+
+struct Closing {
+    Time at{};
+    std::uint32_t service = 0;
+    Gone why{};
+};
+
 // A request that was not served at once.
 struct Delay {
     Time asked{};
@@ -104,7 +118,7 @@ struct AgeRow {
 struct Observations {
     // As they happened:
     std::vector<Incident> opened{};   // The cluster let a connection in,
-    std::vector<Incident> closed{};   // saw it go,
+    std::vector<Closing> closed{};    // saw it go,
     std::vector<Incident> rejects{};  // or refused one.
     std::vector<Incident> wasted{};   // Closed as one too many before anybody used it.
     std::vector<Incident> peaks{};    // So many were open as never before: one more each time.

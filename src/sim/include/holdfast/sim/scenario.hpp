@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include <holdfast/pool/slot_blocks.hpp>
+
 namespace holdfast::sim {
 
 // Since the start of the simulation.
@@ -198,11 +200,10 @@ enum class SlotsKind {
 
 struct Slots {
     SlotsKind kind = SlotsKind::none;
-    // In a block. The product's default is 25, which is too coarse for 44 processes that want more
-    // than 10,000 to get their due to within a tenth.
-    int block = 20;
-    Time ttl = std::chrono::minutes{3};          // A block is lost so long after it
-    Time renew_every = std::chrono::minutes{1};  // was renewed last.
+    // As the product has them, unless told otherwise.
+    int block = pool::SlotBlocksConfig{}.size;                // So many are in a block,
+    Time ttl = pool::SlotBlocksConfig{}.ttl;                  // which is lost so long after it
+    Time renew_every = pool::SlotBlocksConfig{}.renew_every;  // was renewed last.
     int local_cap = 0;  // Connections a process may hold while the table does not answer.
     bool reap = true;   // The leases of dead processes are given back, once a minute.
 };
