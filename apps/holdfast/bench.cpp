@@ -154,6 +154,23 @@ void refuse_foreign_flags(const BenchRequest& request) {
     }
 }
 
+// Of beginnings of names: those that begin with one of either list.
+std::vector<std::string> both(const std::vector<std::string>& some,
+                              const std::vector<std::string>& others) {
+    std::vector<std::string> names;
+    for (const std::string& one : some) {
+        for (const std::string& other : others) {
+            if (one.starts_with(other) || other.starts_with(one)) {
+                names.push_back(one.size() > other.size() ? one : other);
+            }
+        }
+    }
+    if (names.empty()) {
+        throw InvalidArgument("--only names nothing of that scenario; leave one of them out");
+    }
+    return names;
+}
+
 // A scenario of flow or a kind of locks by its own name, on the database that was named, or on all.
 std::vector<std::string> wanted(const Context& context, const BenchRequest& request) {
     refuse_foreign_flags(request);
@@ -164,14 +181,14 @@ std::vector<std::string> wanted(const Context& context, const BenchRequest& requ
     const bool file = url.empty() || sql::parse_url(url).scheme == "sqlite";
     const bool locks = request.name == "locks";
     const std::string name = locks ? "cycle." + request.keys : request.scenario;
-    std::vector<std::string> names = request.only;
+    std::vector<std::string> names;
     if (file) {
         names.push_back("sqlite." + name);
     }
     if (url.empty() || !file) {
         names.push_back((locks ? "pg." : "postgres.") + name);
     }
-    return names;
+    return request.only.empty() ? names : both(names, request.only);
 }
 
 }  // namespace

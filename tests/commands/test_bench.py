@@ -179,6 +179,17 @@ class Bench(binary.CommandTest):
         for figure in ("p50_us", "short_p50_us", "cold_us"):
             self.assertGreater(results["sqlite.longhistory.k1"]["counts"][figure], 0)
 
+    def test_a_scenario_can_be_narrowed_down(self):
+        [result] = self.flow("--scenario", "chain1", "--only", "sqlite.chain1.k16", *BRIEFLY)
+        self.assertEqual(result["name"], "sqlite.chain1.k16")
+        results = self.flow("--scenario", "chain5", "--only", "sqlite", *BRIEFLY)
+        self.assertEqual({result["name"].split(".")[1] for result in results}, {"chain5"})
+        self.assert_fails(
+            self.run_it("bench", "flow", "--scenario", "chain1", "--only", "sqlite.chain5"),
+            USAGE,
+            "--only names nothing",
+        )
+
     def test_ten_thousand_workflows_asleep_take_little(self):
         sanitized = any(name in BINARY.read_bytes() for name in (b"__asan_init", b"__tsan_init"))
         seconds = "0.1" if sanitized else "1"  # A tenth of them, whose size says nothing.
