@@ -95,7 +95,12 @@ Json run_json(const sim::Scenario& scenario, std::uint64_t seed, const sim::Resu
 
 // "617s", or "t=617s".
 sim::Time explained_moment(const std::string& text, sim::Time duration) {
-    const sim::Time moment = parse_duration(text.starts_with("t=") ? text.substr(2) : text);
+    sim::Time moment{};
+    try {
+        moment = parse_duration(text.starts_with("t=") ? text.substr(2) : text);
+    } catch (const InvalidArgument& bad) {
+        throw InvalidArgument(fmt::format("--explain {}: {}", text, bad.what()));
+    }
     if (moment > duration) {
         throw InvalidArgument(fmt::format(
             "--explain {}: the simulation ends at {}", text, format_duration(duration)));
@@ -132,7 +137,10 @@ sim::Result simulate(const Context& context,
     if (!request.traced.empty()) {
         if (std::ranges::find(scenario.services, request.traced, &sim::Service::name) ==
             scenario.services.end()) {
-            throw InvalidArgument(fmt::format("there is no service '{}'", request.traced));
+            throw InvalidArgument(fmt::format("--trace {}: {} has no such service; its first is {}",
+                                              request.traced,
+                                              scenario.name,
+                                              scenario.services.front().name));
         }
         watch.trace = [&](sim::Time at, std::string_view what) {
             fmt::print(stderr, "{} {}: {}\n", format_duration(at), request.traced, what);

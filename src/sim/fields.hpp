@@ -2,6 +2,7 @@
 // nobody asked for.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -15,6 +16,9 @@
 #include <holdfast/sim/scenario.hpp>
 
 namespace holdfast::sim {
+
+// Whatever is done over and over: more often than that nothing but the simulation gets slower.
+inline constexpr Time tick_min = std::chrono::milliseconds{1};
 
 // What to make of what the older models overlook.
 struct ReadingRules {

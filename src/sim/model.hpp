@@ -54,7 +54,7 @@ void count_open(std::vector<std::uint32_t>& opens, Time now);
 // Lets everything happen, up to the end.
 template <class What, class Handle>
 void run_agenda(Agenda<What>& agenda, const Watch& watch, Handle handle) {
-    constexpr std::uint64_t look_every = 1 << 16;  // A minute can be very full.
+    constexpr std::uint64_t look_every = 1 << 10;  // A minute can be very full.
     Time told{};
     while (const auto what = agenda.next()) {
         handle(*what);

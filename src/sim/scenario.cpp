@@ -91,7 +91,7 @@ private:
         }
         if (scenario.profile == Profile::compat_r) {
             top.read("idleCheck", scenario.idle_check);
-            top.require(scenario.idle_check > Time{0}, "idleCheck", "give more than 0");
+            top.require(scenario.idle_check >= tick_min, "idleCheck", "give 1ms or more");
             top.dead("assertMaxClosurePerSec", "this model never looks at it");
         } else {
             top.read("assertMaxClosurePerSec", scenario.closures_per_second_max);
@@ -224,7 +224,7 @@ private:
         fields.require(
             service.stagger <= std::chrono::hours{24}, "warmupStagger", "give at most 1d");
         fields.read("keeperTick", service.keeper_tick);
-        fields.require(service.keeper_tick > Time{0}, "keeperTick", "give more than 0");
+        fields.require(service.keeper_tick >= tick_min, "keeperTick", "give 1ms or more");
         service.opens_per_tick = std::clamp((service.target + 119) / 120, 1, 10);
         fields.read("maxConnsPerTick", service.opens_per_tick);
         // That generation knows these keys in lower case only, so work that is written as usual is
@@ -256,7 +256,7 @@ private:
         fields.require(work.hold >= Time{0}, key("holdTime"), "a duration is not negative");
         fields.read(key("holdJitter"), work.hold_jitter);
         fields.read(key("spawnEvery"), work.every);
-        fields.require(work.every > Time{0}, key("spawnEvery"), "give more than 0");
+        fields.require(work.every >= tick_min, key("spawnEvery"), "give 1ms or more");
         fields.read(key("arrivalBurst"), work.burst);
         if (loaded_.scenario.profile == Profile::compat_r) {
             fields.dead("maxWait", "this model never waits");
@@ -279,7 +279,7 @@ private:
             fields.require(kind == "cold_start", "kind", "choose from " + kinds);
         }
         fields.read("rollEvery", fault.every);
-        fields.require(fault.every > Time{0}, "rollEvery", "give more than 0");
+        fields.require(fault.every >= tick_min, "rollEvery", "give 1ms or more");
         fields.read("dropAt", fault.at);
         fields.require(fault.at >= Time{0}, "dropAt", "a duration is not negative");
         double fraction = fault.fraction;

@@ -230,7 +230,7 @@ Fault read_fault(Fields fields, const Scenario& scenario) {
     }
     fields.read("for", fault.lasts);
     fields.read("every", fault.every);
-    fields.require(fault.every > Time{0}, "every", "give more than 0");
+    fields.require(fault.every >= tick_min, "every", "give 1ms or more");
     fields.read("down", fault.down);
     fields.read("stagger", fault.stagger);
     read_word(fields, "order", turns, fault.order);
@@ -266,6 +266,10 @@ Fault read_fault(Fields fields, const Scenario& scenario) {
                     "over"});
     fields.finish();
     return fault;
+}
+
+void require_tick(const Fields& fields, std::string_view key, Time every) {
+    fields.require(every == Time{0} || every >= tick_min, key, "give 1ms or more, or 0s for never");
 }
 
 // A fleet that is never asked for anything would hold whatever is promised.
@@ -331,8 +335,10 @@ void read_standard_service(Fields& fields, Service& service) {
                    fmt::format("give 0 to {}", pool::target_max));
     fields.read("spread", service.spread);
     fields.read("pollEvery", service.poll_every);
+    require_tick(fields, "pollEvery", service.poll_every);
     fields.read("countLent", service.count_lent);
     fields.read("probeEvery", service.probe_every);
+    require_tick(fields, "probeEvery", service.probe_every);
 }
 
 int read_pools(Fields& fields, std::size_t most) {

@@ -169,8 +169,8 @@ std::vector<std::uint64_t> parse_seeds(std::string_view text) {
     const auto last =
         dots == std::string_view::npos ? first : parse_number<std::uint64_t>(text.substr(dots + 2));
     if (!first || !last || *last < *first || *last - *first >= runs_max) {
-        throw InvalidArgument(
-            fmt::format("'{}' are no seeds; write 7, or 1..200, at most {}", text, runs_max));
+        throw InvalidArgument(fmt::format(
+            "--seeds: '{}' are no seeds; write 7, or 1..200, at most {}", text, runs_max));
     }
     std::vector<std::uint64_t> seeds;
     for (std::uint64_t seed = *first; seeds.size() <= *last - *first; ++seed) {

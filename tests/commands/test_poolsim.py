@@ -299,6 +299,10 @@ class Poolsim(binary.CommandTest):
         self.assertIn("worker: opens one, ", done.err)
         short = ("poolsim", "run", "local", "--set", "duration=10s", "--explain")
         self.assertIn("at 500ms: ", self.run_it(*short, "t=500ms").out)
+        for words in (("x",), ("1s", "--trace", "nobody")):
+            done = self.run_it(*short, *words)
+            self.assertEqual(done.code, USAGE, done)
+            self.assertRegex(done.err, "^holdfast: (--explain x|--trace nobody): ")
         done = self.run_it(*short, "617s")
         self.assertEqual(done.code, USAGE, done)
         self.assertIn("the simulation ends at 10s", done.err)

@@ -195,6 +195,13 @@ BAD = {
     "control": ("services:\n  - {name: \"a\\nb\"}\n", "2:12: services[0].name"),
     "skew": ("dynamodb: {skew: -1s}\n" + ONE, "1:18: dynamodb.skew"),
     "endpoint_list": ("endpoint: [a]\n" + ONE, "1:11: endpoint"),
+    "spawn": (
+        "services:\n  - {name: a, workload: {enabled: true, maxInUse: 5, spawnEvery: 1ns}}\n",
+        "2:66: services[0].workload.spawnEvery: give 1ms or more",
+    ),
+    "probe": ("services:\n  - {name: a, probeEvery: 1us}\n", "2:27: services[0].probeEvery: give"),
+    "poll": ("services:\n  - {name: a, pollEvery: 999us}\n", "2:26: services[0].pollEvery: give"),
+    "roll": ("faults:\n  - {kind: rolling_restart, every: 1ns}\n" + ONE, "2:36: faults[0].every"),
     "startdelay": ("services:\n  - {name: a, startDelay: -1s}\n", "2:27: services[0].startDelay"),
     "startdelay2": ("services:\n  - {name: a, startDelay: {evry: 1s}}\n", "2:34: services[0].startDelay.evry"),
 }
