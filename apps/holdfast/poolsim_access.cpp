@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -67,7 +66,7 @@ void require_place(const std::string& path) {
     const bool fine = there ? ::access(path.c_str(), W_OK) == 0
                             : static_cast<bool>(std::ofstream(path, std::ios::app));
     if (!fine) {
-        refuse_output(path, std::string(std::strerror(errno)) + "; choose another place");
+        refuse_output(path, std::generic_category().message(errno) + "; choose another place");
     }
     if (!there) {
         std::filesystem::remove(path, unknown);

@@ -260,15 +260,15 @@ Node parse_document(const std::string& name, const std::string& text) {
     }
     try {
         return parse_yaml(name, text);
-    } catch (const InvalidArgument&) {
+    } catch (const InvalidArgument& bad) {
         if (name.ends_with(".yaml") || name.ends_with(".yml")) {
             throw;
         }
         try {  // Most JSON is YAML; this may be some of the rest.
             return parse_json(name, text);
         } catch (const InvalidArgument&) {
+            throw InvalidArgument(bad.what());
         }
-        throw;
     }
 }
 

@@ -114,7 +114,7 @@ public:
           moments_(moments_of(result)),
           duration_(seconds_of(scenario.duration)) {}
 
-    std::string text() const {
+    [[nodiscard]] std::string text() const {
         std::string body = head();
         body += owned() + shares() + opens() + closed();
         if (!result_.seen.permits.empty()) {

@@ -33,12 +33,21 @@ constexpr int seeds =
 // So seldom may a test fail though everything is as it should be; there are eight ranges.
 constexpr double seldom = 1e-3;
 
+double log_factorial(int n) {
+    double sum = 0;
+    for (int i = 2; i <= n; ++i) {
+        sum += std::log(i);
+    }
+    return sum;
+}
+
+double log_beta(int a, int b) {
+    return log_factorial(a - 1) + log_factorial(b - 1) - log_factorial(a + b - 1);
+}
+
 // How likely it is that k of m lie within the range of n others.
 double chance_within(int k, int m, int n) {
-    const auto log_beta = [](double a, double b) {
-        return std::lgamma(a) + std::lgamma(b) - std::lgamma(a + b);
-    };
-    const double ways = std::lgamma(m + 1) - std::lgamma(k + 1) - std::lgamma(m - k + 1);
+    const double ways = log_factorial(m) - log_factorial(k) - log_factorial(m - k);
     return std::exp(ways + log_beta(k + n - 1, m - k + 2) - log_beta(n - 1, 2));
 }
 
