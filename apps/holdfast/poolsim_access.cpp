@@ -63,6 +63,9 @@ void require_place(const std::string& path) {
     }
     // A pipe must not be opened twice: its reader would take the first end for the last.
     const bool there = std::filesystem::exists(path, unknown);
+    if (!there && std::filesystem::is_symlink(path, unknown)) {
+        return;  // To try it would make the file that it leads to, and remove the link.
+    }
     const bool fine = there ? ::access(path.c_str(), W_OK) == 0
                             : static_cast<bool>(std::ofstream(path, std::ios::app));
     if (!fine) {

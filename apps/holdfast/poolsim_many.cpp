@@ -61,14 +61,14 @@ std::vector<Point> run_sweep(const Context& context,
     constexpr std::size_t together = 512;
     const auto all = sim::combinations(axes);
     const auto load = [&](std::size_t i, const Context& told) {
-        if (context.stop.stop_requested()) {
-            throw stopped(0, all.size(), "points");
-        }
         return load_scenario(told, request, request.files.at(0), all[i]);
     };
     const std::size_t seeds = seeds_of(request, load(0, context)).size();
     require_few_runs(all.size() * seeds);
     for (std::size_t i = 1; i < all.size(); ++i) {  // Once is enough to be warned.
+        if (context.stop.stop_requested()) {
+            throw stopped(0, all.size(), "points");
+        }
         (void)load(i, quietly(context));
     }
     std::vector<Point> points;
@@ -77,6 +77,9 @@ std::vector<Point> run_sweep(const Context& context,
         const std::size_t from = points.size();
         std::deque<sim::Scenario> scenarios;
         for (std::size_t i = from; i < std::min(from + together, all.size()); ++i) {
+            if (context.stop.stop_requested()) {
+                return points;
+            }
             scenarios.push_back(load(i, quietly(context)));
         }
         auto grouped = run_all(context, request, scenarios);

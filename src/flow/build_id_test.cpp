@@ -43,17 +43,26 @@ HOLDFAST_NAME(holdfast::flow::builds::rounds, "builds.rounds");
 namespace holdfast::flow::builds {
 namespace {
 
-// What the linker wrote, found without its table of contents.
+// What the linker wrote, found without its table of contents: lengths of name and id, a kind, a
+// name, the id. Empty if there is none.
 std::string note_in_file() {
     std::ifstream file("/proc/self/exe", std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-    const std::string head("\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0", 16);
-    const std::size_t at = bytes.find(head);
-    std::string text;
-    for (std::size_t i = 0; at != std::string::npos && i < 6; ++i) {
-        text += fmt::format("{:02x}", static_cast<unsigned char>(bytes[at + head.size() + i]));
+    std::string kind_and_name(8, '\0');  // Not in one piece, or it would be found here.
+    kind_and_name[0] = '\x03';
+    kind_and_name.replace(4, 3, "GNU");
+    for (std::size_t at = 0; (at = bytes.find(kind_and_name, at)) != std::string::npos; ++at) {
+        const bool is_note = at % 4 == 0 && at >= 8 && bytes[at - 8] == '\x04';
+        if (!is_note || static_cast<unsigned char>(bytes[at - 4]) < 8) {
+            continue;
+        }
+        std::string text;
+        for (std::size_t i = 0; i < 6; ++i) {
+            text += fmt::format("{:02x}", static_cast<unsigned char>(bytes[at + 8 + i]));
+        }
+        return text;
     }
-    return text;
+    return {};
 }
 
 TEST(BuildId, IsWhatTheLinkerWroteIntoTheProgram) {

@@ -6,10 +6,12 @@
 namespace holdfast::flow::tests {
 
 Workflow<std::int64_t> tally(Context& ctx);
+Workflow<Unit> nap(Context& ctx);
 
 }  // namespace holdfast::flow::tests
 
 HOLDFAST_NAME(holdfast::flow::tests::tally, "test.tally");
+HOLDFAST_NAME(holdfast::flow::tests::nap, "test.nap");
 
 namespace holdfast::flow::tests {
 
@@ -22,6 +24,11 @@ Workflow<std::int64_t> tally(Context& ctx) {
         throw Failure("Even", "no");
     }
     co_return runs;
+}
+
+Workflow<Unit> nap(Context& ctx) {
+    co_await ctx.sleep(30min);
+    co_return Unit{};
 }
 
 namespace {
@@ -41,6 +48,7 @@ protected:
     static Registry registry() {
         Registry registry = test_registry();
         registry.workflow<&tally>();
+        registry.workflow<&nap>();
         return registry;
     }
     void advance(std::chrono::microseconds by) {
@@ -131,6 +139,25 @@ TEST_P(Schedule, ARunThatCleansUpWhenItIsCancelledIsTheLast) {
     EXPECT_EQ(seen.of("greet clean-up"), 1);
     advance(2h);
     EXPECT_EQ(client.executions("one").size(), 1U);
+}
+
+// Nobody was there when the run came to its end, nor when the schedule was called off: both are
+// found in the same turn.
+TEST_P(Schedule, AnEndThatIsFoundTogetherWithARequestToStopIsTheLast) {
+    client.start_with<&nap>({.cron = "@hourly"}, "cancelled");
+    client.start_with<&nap>({.cron = "@hourly"}, "terminated");
+    client.start_with<&nap>({.cron = "@hourly"}, "wanted");
+    advance(1h);
+    place.db.advance_clock(31min);
+    client.cancel("cancelled", "enough");
+    client.terminate("terminated", "enough");
+    runtime->run_until_idle();
+    EXPECT_EQ(status("cancelled"), Status::completed);
+    EXPECT_EQ(status("terminated"), Status::completed);
+    advance(2h);
+    EXPECT_EQ(client.executions("cancelled").size(), 1U);
+    EXPECT_EQ(client.executions("terminated").size(), 1U);
+    EXPECT_GT(client.executions("wanted").size(), 1U);
 }
 
 TEST_P(Schedule, ACrashDoesNotEndTheSchedule) {

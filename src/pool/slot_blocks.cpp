@@ -83,8 +83,7 @@ void SlotBlocks::on(Steady now, const BlockTaken& taken, SlotActions& out) {
     own(block, block.asked);
     block.epoch = taken.epoch;
     block.empty_since = now;
-    walk_left_ = config_.count;
-    walks_short_ = 0;
+    walk_anew(now);
     denied_ = false;
 }
 
@@ -132,11 +131,13 @@ void SlotBlocks::on(Steady now, const BlockUnanswered& unanswered, SlotActions& 
     }
     // If it is ours after all, asking again finds that out; so ask for the same one.
     --takes_;
-    candidate_ = unanswered.block;
-    walk_left_ = std::min(walk_left_ + 1, config_.count);
     blocks_.erase(found);
     doubtful_.insert(unanswered.block);
     take_from_ = now + nap;
+    free_from_[static_cast<std::size_t>(unanswered.block)] = take_from_;
+    if (away_) {  // Who knows what has become of the others meanwhile.
+        walk_anew(now);
+    }
     degraded_ = degraded_ || (away_ && config_.local_cap > 0);
 }
 
@@ -270,7 +271,7 @@ void SlotBlocks::lose(Steady now, int number, BlockLoss why, SlotActions& out) {
     }
     out.push_back(BlockLost{.block = number, .why = why});
     take_from_ = std::min(take_from_, now);
-    walk_from_ = std::min(walk_from_, now);
+    walk_anew(now);  // In the store it may still be ours.
 }
 
 void SlotBlocks::house_the_homeless(Steady now) {
@@ -345,11 +346,18 @@ void SlotBlocks::take_more(Steady now, SlotActions& out) {
     }
 }
 
+// Through all blocks, and without a pause before.
+void SlotBlocks::walk_anew(Steady now) noexcept {
+    walk_left_ = config_.count;
+    walks_short_ = 0;
+    walk_from_ = std::min(walk_from_, now);
+}
+
 // Every block has an owner, and no local cap may be used against that. From now on only a part of
 // them is asked for at a time: a fleet that wants more than there is would ask so often that the
 // store becomes too slow for those who renew what they own.
 void SlotBlocks::end_walk(Steady now, SlotActions& out) {
-    walk_left_ = std::max(config_.count / limits_.block_walk_parts, 1);
+    walk_left_ = (config_.count + limits_.block_walk_parts - 1) / limits_.block_walk_parts;
     degraded_ = false;
     nanoseconds longest = limits_.block_short_first;
     for (int i = 0; i < walks_short_ && longest < limits_.block_short_most; ++i) {

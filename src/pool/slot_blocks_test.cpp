@@ -464,5 +464,27 @@ TEST_F(FullTable, ShowsWhatADeadProcessOwnedAtTheMomentItCanBeHad) {
     EXPECT_EQ(ann.blocks.capacity(now), 25);
 }
 
+// While the store was away its blocks ran out here, but not there: nobody could take them.
+TEST_F(FullTable, GivesBackToItsOwnerWhatAnOutageTookAway) {
+    config.local_cap = 10;
+    FakeBlockOwner bob("bob", config, store);
+    for (const int block : {10, 211}) {
+        store.items[block].owner.clear();
+    }
+    bob.tell(now, WantSlots{100});
+    ASSERT_EQ(acquire(bob, 100).size(), 50U);
+    live(bob, 10min);
+    EXPECT_EQ(bob.blocks.capacity(now), 50);
+    bob.away = true;
+    live(bob, 3min);
+    ASSERT_EQ(bob.blocks.blocks_owned(now), 0);
+    EXPECT_TRUE(bob.blocks.degraded());
+    bob.away = false;
+    bob.live_until(now, now + 6s);
+    EXPECT_EQ(bob.blocks.capacity(now), 50);
+    EXPECT_FALSE(bob.blocks.degraded());
+    EXPECT_EQ(bob.blocks.excess(now), 0);
+}
+
 }  // namespace
 }  // namespace holdfast::pool

@@ -34,7 +34,7 @@ class Reader {
 public:
     Reader(std::string_view text, TreeBuilder& tree) : text_(text), tree_(tree) {
         if (text_.starts_with(byte_order_mark)) {
-            at_ = line_start_ = byte_order_mark.size();
+            at_ = counted_ = byte_order_mark.size();
         }
     }
 
@@ -55,14 +55,14 @@ private:
     [[nodiscard]] char next() const { return end() ? '\0' : text_[at_]; }
 
     // Characters, not bytes: those that continue one are not counted.
-    [[nodiscard]] Mark mark() const {
-        const std::string_view before = text_.substr(line_start_, at_ - line_start_);
-        const auto column = std::ranges::count_if(
-            before, [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; });
-        return {.line = line_, .column = static_cast<int>(column) + 1};
+    [[nodiscard]] Mark mark() {
+        for (; counted_ < at_; ++counted_) {
+            column_ += (static_cast<unsigned char>(text_[counted_]) & 0xc0U) != 0x80U ? 1 : 0;
+        }
+        return {.line = line_, .column = column_};
     }
 
-    [[noreturn]] void refuse(std::string_view expected) const {
+    [[noreturn]] void refuse(std::string_view expected) {
         tree_.refuse(mark(), fmt::format("this is no JSON: expected {}", expected));
     }
 
@@ -70,7 +70,8 @@ private:
         for (; !end(); ++at_) {
             if (next() == '\n') {
                 ++line_;
-                line_start_ = at_ + 1;
+                counted_ = at_ + 1;
+                column_ = 1;
             } else if (next() != ' ' && next() != '\t' && next() != '\r') {
                 return;
             }
@@ -217,7 +218,7 @@ private:
         return 0x10000 + ((high - 0xd800) << 10U) + (low - 0xdc00);
     }
 
-    [[nodiscard]] unsigned unit() const {
+    [[nodiscard]] unsigned unit() {
         const std::string_view hex = text_.substr(std::min(at_ + 2, text_.size()), 4);
         unsigned code = 0;
         const auto [last, error] = std::from_chars(hex.data(), hex.data() + hex.size(), code, 16);
@@ -231,7 +232,8 @@ private:
     TreeBuilder& tree_;
     std::size_t at_ = 0;
     int line_ = 1;
-    std::size_t line_start_ = 0;
+    std::size_t counted_ = 0;  // Up to here the column is known.
+    int column_ = 1;
 };
 
 }  // namespace

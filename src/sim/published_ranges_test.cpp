@@ -15,8 +15,12 @@
 
 #include <holdfast/testing/check.hpp>
 
-#ifndef __has_feature
-#define __has_feature(x) 0  // g++ 12
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HOLDFAST_SANITIZED 1
+#elif defined(__has_feature)
+#define HOLDFAST_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define HOLDFAST_SANITIZED 0
 #endif
 
 namespace holdfast::sim {
@@ -28,8 +32,7 @@ using testing::Ge;
 using testing::Le;
 
 // The sanitizers look at paths, not at luck. The law holds for any number.
-constexpr int seeds =
-    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ? 20 : 200;
+constexpr int seeds = HOLDFAST_SANITIZED ? 20 : 200;
 // So seldom may a test fail though everything is as it should be; there are eight ranges.
 constexpr double seldom = 1e-3;
 

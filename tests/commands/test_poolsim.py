@@ -232,10 +232,11 @@ class Poolsim(binary.CommandTest):
             self.assertEqual(done.err.count("\n"), 1, done.err)
 
     def test_whoever_stops_it_sees_what_there_is_so_far(self):
-        endless = self.write("endless.yaml", "duration: 8000h\nsampleEvery: 1h\n" + FLEET)
+        large = FLEET.replace("replicas: 3", "replicas: 300")
+        endless = self.write("endless.yaml", "duration: 8000h\nsampleEvery: 100h\n" + large)
         done = self.interrupt("poolsim", "run", endless)
         self.assertRegex(done.err, r"the simulation was stopped at [0-9dhms]+ of 333d8h\n")
-        short = self.write("short.yaml", "duration: 10s\n" + FLEET)
+        short = self.write("short.yaml", "duration: 10m\n" + FLEET)
         done = self.interrupt("poolsim", "run", short, "--seeds", "1..100000")
         self.assertRegex(done.err, "stopped after [0-9]+ of 100000 runs; .* no verdict\n")
         self.assertNotRegex(done.out, "OK|holds in")

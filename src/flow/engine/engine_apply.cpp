@@ -237,7 +237,8 @@ bool Execution::Engine::accepts(InputCheck check, Likeness input) const {
     return input != Likeness::other || (known && build_ != recorded_build_);
 }
 
-// Of each sort once: the next event is probably of the same struct.
+// Once, and once more where it turns out to be graver: the next event is probably of the same
+// struct.
 void Execution::Engine::tell_of_input(const Event& event, Likeness input) {
     if (input <= told_ || logger_ == nullptr) {
         return;

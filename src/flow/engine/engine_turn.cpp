@@ -296,6 +296,10 @@ void Execution::Engine::refuse(const MessageBody& message) {
         append(MessageReceived{mail->channel, mail->data});
     } else if (const SignalMessage* signal = std::get_if<SignalMessage>(&message)) {
         append(SignalReceived{signal->name, signal->data});
+    } else if (const CancelMessage* cancel = std::get_if<CancelMessage>(&message)) {
+        if (!cancelled_ && !continues_) {
+            cancelled_ = cancel->reason;  // This end stays as it is; a schedule ends with it.
+        }
     }
 }
 

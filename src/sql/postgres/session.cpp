@@ -379,8 +379,12 @@ void PgSession::reject(const Step& step, const PGresult* result) {
     }
     if (options_.read_only && error.state() == SqlState{"25006"}) {
         // As asked for: a function wrote, or a script, and the connection is as good as before.
-        error =
-            DatabaseError(ErrorClass::permanent, error.state(), Outcome::not_applied, error.what());
+        error = DatabaseError(ErrorClass::permanent,
+                              error.state(),
+                              Outcome::not_applied,
+                              fmt::format("{} wrote, but its transaction is read only; drop "
+                                          "read_only (SQLSTATE 25006)",
+                                          step_name(step.statement)));
     }
     if (error.error_class() == ErrorClass::connection_lost) {
         broken_ = true;

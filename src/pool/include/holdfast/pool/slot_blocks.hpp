@@ -173,6 +173,7 @@ private:
     [[nodiscard]] bool wants_more(Steady now) const noexcept;
     [[nodiscard]] std::optional<int> next_candidate(Steady now) noexcept;
     [[nodiscard]] Steady next_free() const noexcept;
+    void walk_anew(Steady now) noexcept;
     void end_walk(Steady now, SlotActions& out);
     void recover(Steady now) noexcept;
     void plan_wake(Steady now) noexcept;
