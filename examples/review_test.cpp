@@ -1,6 +1,6 @@
 // A test of a workflow that takes three days, in a few milliseconds: no database, no threads, no
-// sleeping. The workflow is that of review.cpp; activities are played by the test, and the clock
-// moves by itself.
+// sleeping. The workflow is that of review.cpp with real days; activities are played by the test,
+// and the clock moves by itself.
 #include <chrono>
 #include <string>
 #include <vector>
