@@ -28,7 +28,7 @@ Likeness likeness(const Payload& a, const Payload& b) {
 struct SameRequest {
     Likeness& input;
 
-    bool compare(const Payload& a, const Payload& b) const {
+    [[nodiscard]] bool compare(const Payload& a, const Payload& b) const {
         input = likeness(a, b);
         return true;
     }
