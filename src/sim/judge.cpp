@@ -234,6 +234,7 @@ private:
 
     void judge_closures(const Assertion& a) {
         std::vector<Incident> closed;  // In order of time.
+        closed.reserve(result_.seen.closed.size());
         for (const Closing& one : result_.seen.closed) {
             closed.push_back({one.at, one.service});
         }
