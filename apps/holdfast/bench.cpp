@@ -154,7 +154,7 @@ void refuse_foreign_flags(const BenchRequest& request) {
     }
 }
 
-// Of beginnings of names: those that begin with one of either list.
+// Of two lists of beginnings of names: what begins as both of them say.
 std::vector<std::string> both(const std::vector<std::string>& some,
                               const std::vector<std::string>& others) {
     std::vector<std::string> names;

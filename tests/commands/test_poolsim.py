@@ -244,6 +244,13 @@ class Poolsim(binary.CommandTest):
             runs = re.search("stopped after ([0-9]+) of", done.err).group(1)
             self.assertIn(f"short.yaml: {runs} runs\n", done.out)
 
+    def test_an_output_may_be_a_link_to_what_is_not_there_yet(self):
+        (self.folder / "out.csv").symlink_to("later.csv")
+        done = self.run_it("poolsim", "run", "local", "--set", "duration=1m", "--out", "out.csv")
+        self.assertEqual(done.code, DONE, done)
+        self.assertTrue((self.folder / "out.csv").is_symlink())
+        self.assertIn("history", (self.folder / "later.csv").read_text())
+
     def interrupt(self, *words):
         """Ends it as a user does, once it has said that it begins."""
         process = self.start(*words)

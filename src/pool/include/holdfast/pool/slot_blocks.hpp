@@ -109,7 +109,7 @@ struct BlockMismatch {  // Others cut the limit differently.
     int block = 0;
     int slots = 0;
 };
-struct SlotsShort {};  // Every block has an owner.
+struct SlotsShort {};  // Every block that was asked for has an owner; at first those are all.
 
 using SlotAction =
     std::variant<TakeBlock, RenewBlock, GiveBlockBack, BlockLost, BlockMismatch, SlotsShort>;
