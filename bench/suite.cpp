@@ -4,13 +4,13 @@
 #include <array>
 #include <ctime>
 
-#include "flow_suite.hpp"
-#include "gateway_suite.hpp"
-#include "locks_suite.hpp"
-#include "pool_suite.hpp"
-#include "poolsim_suite.hpp"
-#include "sql_suite.hpp"
-#include "store_suite.hpp"
+#include "suites/flow_suite.hpp"
+#include "suites/gateway_suite.hpp"
+#include "suites/locks_suite.hpp"
+#include "suites/pool_suite.hpp"
+#include "suites/poolsim_suite.hpp"
+#include "suites/sql_suite.hpp"
+#include "suites/store_suite.hpp"
 #include <fmt/chrono.h>
 #include <fmt/core.h>
 #include <fmt/ranges.h>
@@ -79,7 +79,7 @@ const SuiteEntry& suite(std::string_view name) {
 }
 
 Report run_suite(const SuiteEntry& entry,
-                 const Place& place,
+                 const WaitTicket& place,
                  std::span<const std::string> only,
                  const DriverOptions& options,
                  Progress& progress) {

@@ -19,15 +19,15 @@ set(HOLDFAST_MAY_USE_apps         base pool sim sql dsql lock store flow_engine 
 #
 # Declares the floor that lives in the current folder as the static library holdfast_NAME. Public
 # headers are all of include/; sources are the *.cpp beside the CMakeLists.txt and in its sub-folders;
-# tests are x_test.cpp, micro benchmarks x_bench.cpp, fuzzers x_fuzz.cpp, programs x_main.cpp;
-# migrations are schema/NNNN_name.sql and are compiled in.
+# tests are x_test.cpp, micro benchmarks x_bench.cpp, fuzzers x_fuzz.cpp, programs x_main.cpp; what
+# lies in a folder test/ is for the tests only; migrations are schema/NNNN_name.sql, compiled in.
 function(holdfast_floor name)
   cmake_parse_arguments(F "NOT_INSTALLED" "" "USES;LIBS;TEST_USES;TEST_LIBS" ${ARGN})
   holdfast_check_edges(${name} "${F_USES}" "${F_TEST_USES}")
 
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS include/*.hpp)
   holdfast_own_files(sources *.cpp)
-  list(FILTER sources EXCLUDE REGEX "_(test|bench|fuzz|main)\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "_(test|bench|fuzz|main)\\.cpp$|/test/[^/]*$")
   if(NOT sources)  # Headers only; an archive must hold something.
     set(sources ${CMAKE_CURRENT_BINARY_DIR}/headers_only.cpp)
     file(CONFIGURE OUTPUT ${sources} CONTENT "// This floor has headers only.\n")
@@ -49,7 +49,8 @@ function(holdfast_floor name)
   foreach(other IN LISTS F_USES)
     target_link_libraries(${target} PUBLIC holdfast::${other})
   endforeach()
-  holdfast_embed_schema(${target} ${name})
+  holdfast_embed_schema(${target} ${name} schema)
+  holdfast_compile_together(${target})
 
   set_property(GLOBAL APPEND PROPERTY HOLDFAST_FLOORS ${name})
   if(NOT F_NOT_INSTALLED)
@@ -96,12 +97,12 @@ function(holdfast_check_edges name uses test_uses)
   endforeach()
 endfunction()
 
-# Compiles the migrations schema/NNNN_name.sql of the current folder into a floor's library, as the
-# body of a function which the floor declares itself:
+# Compiles the migrations NNNN_name.sql of a folder into a target, as the body of a function which the
+# target declares itself:
 #
 #   namespace holdfast::NAME { std::span<const sql::MigrationFile> schema_files(); }
-function(holdfast_embed_schema target name)
-  file(GLOB migrations CONFIGURE_DEPENDS schema/*.sql)
+function(holdfast_embed_schema target name folder)
+  file(GLOB migrations CONFIGURE_DEPENDS ${folder}/*.sql)
   if(NOT migrations)
     return()
   endif()

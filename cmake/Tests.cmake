@@ -5,7 +5,6 @@ find_package(rapidcheck REQUIRED)
 include(GoogleTest)
 
 set(HOLDFAST_TEST_TIMEOUT 300 CACHE STRING "Seconds after which a test has failed")
-option(HOLDFAST_TESTS_TOGETHER "Compile the tests of a program eight files at a time" ON)
 
 # One private PostgreSQL serves a whole run of ctest. It listens on a unix socket, whose path may have
 # 107 bytes at most, so its folder has a short name of its own for each build folder.
@@ -22,11 +21,6 @@ target_precompile_headers(holdfast_test_headers PRIVATE
   <gmock/gmock.h> <gtest/gtest.h> <rapidcheck.h> <rapidcheck/gtest.h>
   <chrono> <string> <thread> <vector>)
 
-# What is hidden by a neighbour's name, or lies in a file that is not the main one, is no mistake here.
-add_library(holdfast_neighbours INTERFACE)
-target_compile_options(holdfast_neighbours INTERFACE
-  -Wno-shadow $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
-
 add_custom_target(threads_tests)  # Every test program with the label `threads`: what TSan looks at.
 add_custom_target(fuzzers)
 
@@ -40,11 +34,7 @@ function(holdfast_test_program target)
     holdfast_warnings holdfast_unoptimised GTest::gmock GTest::gtest_main rapidcheck_gtest
     Threads::Threads)
   target_precompile_headers(${target} REUSE_FROM holdfast_test_headers)
-  if(HOLDFAST_TESTS_TOGETHER)
-    # Neighbours instantiate the same templates: one by one they take more than twice as long.
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-    target_link_libraries(${target} PRIVATE holdfast_neighbours)
-  endif()
+  holdfast_compile_together(${target})
   set(labels "")
   if(T_LABELS)
     set(labels LABELS "${T_LABELS}")

@@ -6,12 +6,16 @@ usage: tidy.py [ROOT]      ROOT is this repository unless told.
 Prints one line per finding and exits with 1 if there is any.
 """
 
+import collections
 import dataclasses
 import pathlib
 import re
 import sys
 
 LINES_MAX = 600
+FILES_MAX = 40  # Directly in one folder.
+ROOMS_IN = {"src", "apps", "bench"}
+NOT_ROOMS = {"include", "schema", "scenarios", "vectors"}
 FORBIDDEN_FOLDERS = {"common", "util", "misc", "helpers", "impl"}
 NOT_OURS = {".git", ".cache", "build", "third_party", "__pycache__"}
 
@@ -122,6 +126,11 @@ def nearest_floor(path, floors):
     return max(above, key=lambda floor: len(floor.folder.parts), default=None)
 
 
+def is_test_file(path):
+    """By its name, or because it lies in the folder test/ of a room."""
+    return re.search(r"_(test|bench|fuzz)\.cpp$", path.name) is not None or "test" in path.parts[:-1]
+
+
 def read_source(root, path, floors):
     text = path.read_text()
     return Source(
@@ -129,7 +138,7 @@ def read_source(root, path, floors):
         floor=nearest_floor(path, floors),
         no_comments=without_comments(text),
         code=without_literals(text),
-        is_test=re.search(r"_(test|bench|fuzz)\.cpp$", path.name) is not None,
+        is_test=is_test_file(path.relative_to(root)),
     )
 
 
@@ -166,6 +175,21 @@ def check_file(root, path):
             yield inner, number, f"{UNFINISHED} blocks a merge"
 
 
+# ---- Folders -------------------------------------------------------------------------------------
+
+
+def check_folders(root, files):
+    """A folder of code is small enough to read its list of files at a glance."""
+    counts = collections.Counter()
+    for path in files:
+        inner = path.relative_to(root)
+        if inner.parts[0] in ROOMS_IN and not NOT_ROOMS & set(inner.parts[:-1]):
+            counts[inner.parent] += 1
+    for folder, count in counts.items():
+        if count > FILES_MAX:
+            yield folder, 1, f"the folder has {count} files; at most {FILES_MAX}"
+
+
 # ---- Includes ------------------------------------------------------------------------------------
 
 STANDARD_HEADER = re.compile(r"[a-z_0-9]+")
@@ -179,6 +203,8 @@ def check_includes(source, floors):
         parts = target.split("/")
         if ".." in parts:
             yield source.path, line, f'"{target}" leaves the folder; include <holdfast/...> instead'
+        elif quote == '"' and "test" in parts[:-1] and not source.is_test:
+            yield source.path, line, f'"{target}" is for tests only'
         elif parts[0] == "holdfast" and len(parts) > 2:
             if parts[1] not in names:
                 yield source.path, line, f"there is no floor '{parts[1]}'"
@@ -346,6 +372,7 @@ def findings(root):
         yield from check_file(root, path)
         if path.suffix in {".cpp", ".hpp"}:
             sources.append(read_source(root, path, floors))
+    yield from check_folders(root, files)
     find_test_headers(sources)
     for source in sources:
         yield from check_includes(source, floors)

@@ -1,7 +1,7 @@
 #include "config.hpp"
 
-#include "answer.hpp"
-#include "terminal.hpp"
+#include "cli/answer.hpp"
+#include "cli/terminal.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/error.hpp>

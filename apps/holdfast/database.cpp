@@ -10,7 +10,7 @@
 namespace holdfast::app {
 namespace {
 
-std::chrono::milliseconds milliseconds(const Config& config, const std::string& key) {
+std::chrono::milliseconds configured_ms(const Config& config, const std::string& key) {
     return std::chrono::duration_cast<std::chrono::milliseconds>(config.duration(key));
 }
 
@@ -22,10 +22,10 @@ sql::RetryPolicy retry_policy(const Config& config,
         policy.max_retries = static_cast<int>(config.integer(prefix + ".max_retries"));
     }
     if (config.has(prefix + ".base_delay")) {
-        policy.base_delay = milliseconds(config, prefix + ".base_delay");
+        policy.base_delay = configured_ms(config, prefix + ".base_delay");
     }
     if (config.has(prefix + ".max_delay")) {
-        policy.max_delay = milliseconds(config, prefix + ".max_delay");
+        policy.max_delay = configured_ms(config, prefix + ".max_delay");
     }
     if (config.has(prefix + ".jitter_factor")) {
         policy.jitter_factor = config.number(prefix + ".jitter_factor");

@@ -6,9 +6,9 @@
 #include <optional>
 #include <variant>
 
-#include "cli.hpp"
+#include "cli/cli.hpp"
+#include "cli/terminal.hpp"
 #include "signals.hpp"
-#include "terminal.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/config.hpp>

@@ -1,6 +1,6 @@
 #include "version.hpp"
 
-#include "terminal.hpp"
+#include "cli/terminal.hpp"
 #include <nlohmann/json.hpp>
 
 #include <holdfast/base/exit_code.hpp>

@@ -2,7 +2,7 @@
 
 #include <latch>
 
-#include "credential_story.hpp"
+#include "auth/test/credentials_fixture.hpp"
 #include <gmock/gmock.h>
 
 #include <holdfast/base/error.hpp>

@@ -9,14 +9,14 @@
 #include <utility>
 #include <vector>
 
-#include "fleet_part.hpp"
+#include "auth/sigv4.hpp"
+#include "fleet/fleet_part.hpp"
 #include "http_client.hpp"
-#include "sigv4.hpp"
 #include <fmt/ranges.h>
 
 #include <holdfast/base/error.hpp>
 #include <holdfast/dsql/endpoint.hpp>
-#include <holdfast/pool/stages.hpp>
+#include <holdfast/pool/open_phases.hpp>
 #include <holdfast/sql/url.hpp>
 
 namespace holdfast::dsql {
@@ -118,10 +118,10 @@ public:
 
     [[nodiscard]] sql::ConnectParams prepare(Deadline deadline,
                                              const std::stop_token& stop,
-                                             pool::Stages& stages) override {
-        Right right = fleet_->admit(deadline, stop, stages);
+                                             pool::OpenPhases& phases) override {
+        Right right = fleet_->admit(deadline, stop, phases);
         try {
-            stages.enter(pool::Stage::token);
+            phases.enter(pool::OpenPhase::token);
             sql::ConnectParams params = target_.params;
             params["password"] =
                 tokens_->get(target_.key, deadline.earlier(Deadline::after(token_patience)), stop)
@@ -191,7 +191,7 @@ private:
     const FleetConfig config_;
     const std::shared_ptr<TokenCache> tokens_;
     const std::shared_ptr<FleetPart> fleet_;
-    std::optional<Holders::Id> holder_;
+    std::optional<ShedRegistry::Id> holder_;
     std::mutex mutex_;
     std::vector<Right> rights_;  // One for each connection.
 };

@@ -2,11 +2,11 @@
 
 #include <future>
 
-#include "token_cache_story.hpp"
+#include "auth/test/token_cache_fixture.hpp"
 #include <gmock/gmock.h>
 
+#include <holdfast/pool/open_phases.hpp>
 #include <holdfast/pool/pool.hpp>
-#include <holdfast/pool/stages.hpp>
 #include <holdfast/sql/database.hpp>
 #include <holdfast/sql/url.hpp>
 #include <holdfast/testing/check.hpp>
@@ -182,11 +182,12 @@ protected:
     }
     [[nodiscard]] static sql::ConnectParams prepare(sql::ConnectionSource& from,
                                                     std::chrono::nanoseconds patience = 30s) {
-        pool::Stages stages;
-        return from.prepare(Deadline::after(patience), {}, stages);
+        pool::OpenPhases phases;
+        return from.prepare(Deadline::after(patience), {}, phases);
     }
     [[nodiscard]] sql::ConnectParams prepare() { return prepare(*source); }
-    [[nodiscard]] std::variant<TokenGrant, TokenRefusal> judge(const sql::ConnectParams& params) {
+    [[nodiscard]] std::variant<TokenGrant, TokenRefusal> check_statements(
+        const sql::ConnectParams& params) {
         return verify_token(
             params.at("password"),
             {.host = host_name, .region = "us-east-1", .user = params.at("user")},
@@ -216,10 +217,10 @@ TEST_F(DsqlSource, SignsInWithATokenForItsUser) {
     HOLDFAST_CHECK("connections dsn.escape");
     EXPECT_THAT(prepare().at("password"), AllOf(HasSubstr("/?"), HasSubstr("&"), HasSubstr("%2F")));
     EXPECT_EQ(source->dialect().product, sql::Product::dsql);
-    const auto as_admin = judge(prepare());
+    const auto as_admin = check_statements(prepare());
     EXPECT_EQ(std::get<TokenGrant>(as_admin).action, Action::connect_admin);
     source = open(factory, "app");
-    const auto as_app = judge(prepare());
+    const auto as_app = check_statements(prepare());
     EXPECT_EQ(std::get<TokenGrant>(as_app).action, Action::connect);
 }
 
@@ -240,7 +241,7 @@ TEST_F(DsqlSource, AReservoirSignsInAsAnybodyElse) {
         };
         const auto basic = signs_in("dsql://" + host_name + "?" + mode);
         EXPECT_EQ(basic.at("user"), "admin");
-        EXPECT_TRUE(std::holds_alternative<TokenGrant>(judge(basic)))
+        EXPECT_TRUE(std::holds_alternative<TokenGrant>(check_statements(basic)))
             << "the token is what was signed, with all its special characters";
 
         const auto full = signs_in("dsql://app%40night@" + host_name +
@@ -249,7 +250,7 @@ TEST_F(DsqlSource, AReservoirSignsInAsAnybodyElse) {
         EXPECT_EQ(full.at("port"), "5433");
         EXPECT_EQ(full.at("dbname"), "shop");
         EXPECT_EQ(full.at("application_name"), "a&b");
-        EXPECT_EQ(std::get<TokenGrant>(judge(full)).action, Action::connect);
+        EXPECT_EQ(std::get<TokenGrant>(check_statements(full)).action, Action::connect);
 
         EXPECT_EQ(code_of([&] { (void)signs_in(""); }), Code::invalid_argument);
         EXPECT_EQ(code_of([&] { (void)signs_in("dsql://?" + mode); }), Code::invalid_argument);

@@ -17,7 +17,7 @@ namespace holdfast::flow {
 namespace {
 
 // Enough to tell builds apart, and short enough to be kept in a string without an allocation.
-constexpr std::size_t id_bytes_max = 6;
+constexpr std::size_t own_id_bytes_max = 6;
 constexpr std::string_view owner{"GNU\0", 4};
 
 std::size_t padded(std::size_t bytes) {
@@ -45,7 +45,7 @@ std::string id_among(std::span<const std::byte> notes) {
         }
         if (head.n_type == NT_GNU_BUILD_ID && head.n_namesz == owner.size() &&
             std::memcmp(notes.data(), owner.data(), owner.size()) == 0) {
-            return hex(notes.subspan(name, std::min<std::size_t>(head.n_descsz, id_bytes_max)));
+            return hex(notes.subspan(name, std::min<std::size_t>(head.n_descsz, own_id_bytes_max)));
         }
         notes = notes.subspan(name + body);
     }

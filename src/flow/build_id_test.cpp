@@ -2,7 +2,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "runtime_fixture.hpp"
+#include "runtime/test/runtime_fixture.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/error.hpp>

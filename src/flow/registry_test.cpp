@@ -1,5 +1,5 @@
 // Which code a process has, and which of it a start takes.
-#include "behaviour_fixture.hpp"
+#include "behaviour/test/behaviour_fixture.hpp"
 
 #include <holdfast/base/error.hpp>
 

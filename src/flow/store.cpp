@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "exchange.hpp"
+#include "runtime/local_bus.hpp"
 
 #include <holdfast/flow/sql_provider.hpp>
 #include <holdfast/sql/schema.hpp>
@@ -30,7 +30,7 @@ Store::Store(sql::Database& db)
     : db_(&db),
       own_provider_((prepare_schema(db), std::make_unique<SqlProvider>(db))),
       provider_(own_provider_.get()),
-      exchange_(std::make_unique<detail::Exchange>()),
+      bus_(std::make_unique<detail::LocalBus>()),
       notifications_(listen()) {}
 
 Store::Store(std::string_view url, sql::DatabaseOptions options)
@@ -38,21 +38,21 @@ Store::Store(std::string_view url, sql::DatabaseOptions options)
       db_(own_db_.get()),
       own_provider_((prepare_schema(*db_), std::make_unique<SqlProvider>(*db_))),
       provider_(own_provider_.get()),
-      exchange_(std::make_unique<detail::Exchange>()),
+      bus_(std::make_unique<detail::LocalBus>()),
       notifications_(listen()) {}
 
 Store::Store(sql::Database& db, Provider& provider)
-    : db_(&db), provider_(&provider), exchange_(std::make_unique<detail::Exchange>()) {
+    : db_(&db), provider_(&provider), bus_(std::make_unique<detail::LocalBus>()) {
     prepare_schema(db);
 }
 
-// Only where other processes can be heard: within this one the exchange is quicker.
+// Only where other processes can be heard: within this one the bus is quicker.
 std::unique_ptr<sql::Subscription> Store::listen() {
     if (!db_->dialect().notifies) {
         return nullptr;
     }
     return db_->subscribe("holdfast_flow",
-                          [this](std::string_view payload) { exchange_->notified(payload); });
+                          [this](std::string_view payload) { bus_->notified(payload); });
 }
 
 Store::~Store() {

@@ -1,5 +1,5 @@
 #include "core.hpp"
-#include "statements.hpp"
+#include "statements/statements.hpp"
 
 #include <holdfast/lock/key.hpp>
 #include <holdfast/lock/locks.hpp>
@@ -84,7 +84,7 @@ std::int64_t Locks::purge(std::size_t limit, const CallOptions& options) {
                               statements::purge_line.with(core_->tables()),
                               line_purge_after.count(),
                               line_purge_batch);
-        const std::int64_t locks = core_->forms().purge(tx, purge_after, limit);
+        const std::int64_t locks = core_->lock_sql().purge(tx, purge_after, limit);
         return locks + core_->db()
                            .run("LockPurgePermits",
                                 tx,

@@ -1,12 +1,12 @@
 // Several keys at once, and what administrators do: list, force, purge, repair. And what it costs.
-#include "lock_fixture.hpp"
-#include "statements.hpp"
+#include "statements/statements.hpp"
+#include "test/lock_fixture.hpp"
 
 #include <holdfast/base/log_capture.hpp>
 #include <holdfast/lock/guard.hpp>
 #include <holdfast/lock/key.hpp>
 
-namespace holdfast::lock::stories {
+namespace holdfast::lock::tests {
 namespace {
 
 using Keys = std::vector<std::string>;
@@ -124,19 +124,19 @@ TEST_P(LockAdmin, AForcedReleaseIsLogged) {
     EXPECT_EQ(logger.count("payroll"), 0U);
 }
 
-// Whoever waits first is called, and the key is kept for them; their place is not left behind.
+// Whoever waits first is called, and the key is kept for them; their ticket is not left behind.
 TEST_P(LockAdmin, AForcedReleaseCallsTheFirstInLine) {
     Locks patient(db, {}, unhurried);  // Bob's turn must last until we have looked.
     const Grant ann = take("k", 60s);
     const LockId bob = LockId::fresh();
     {
-        const auto place = patient.line_up("k", bob, Deadline::after(60s));
-        ASSERT_TRUE(place->join());
+        const auto ticket = patient.line_up("k", bob, Deadline::after(60s));
+        ASSERT_TRUE(ticket->join());
         EXPECT_TRUE(patient.force_release("k", ann.fence));
-        place->wait(std::chrono::steady_clock::now() + 20s, {});
+        ticket->wait(std::chrono::steady_clock::now() + 20s, {});
         EXPECT_TRUE(is_busy(patient.acquire("k", 10s))) << "it is Bob's turn";
         const auto granted = std::get<Grant>(patient.acquire("k", 60s, {.lock_id = bob}));
-        place->arrived();
+        ticket->arrived();
         EXPECT_GE(value_of(granted.fence), 3U);
     }
     EXPECT_EQ(db.number("SELECT count(*) FROM holdfast_locks_waiters"), 0);
@@ -265,13 +265,13 @@ TEST_F(LockCost, AReleaseThatCallsSomebodyIsOneRoundTripAsWell) {
     const LockId bob = LockId::fresh();
     const LockId carl = LockId::fresh();
     const auto stand = [&](const LockId& id) {
-        auto place = patient.line_up("k", id, Deadline::after(60s));
-        EXPECT_TRUE(place->join());
-        return place;
+        auto ticket = patient.line_up("k", id, Deadline::after(60s));
+        EXPECT_TRUE(ticket->join());
+        return ticket;
     };
-    const auto come = [&](const LockId& id, Place& place) {
+    const auto come = [&](const LockId& id, WaitTicket& ticket) {
         EXPECT_TRUE(is_granted(patient.acquire("k", 60s, {.lock_id = id})));
-        place.arrived();
+        ticket.arrived();
     };
     const auto release = [&](const LockId& id) { EXPECT_TRUE(patient.release(id).ok); };
 
@@ -322,4 +322,4 @@ TEST_F(LockCost, ARefusedAcquisitionWritesNothing) {
 }
 
 }  // namespace
-}  // namespace holdfast::lock::stories
+}  // namespace holdfast::lock::tests

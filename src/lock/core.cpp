@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "statements.hpp"
+#include "statements/statements.hpp"
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -80,15 +80,15 @@ Locks::Core::Core(sql::Database& db, LocksOptions options, const Hooks& hooks)
       logger_(options_.logger == nullptr ? null_logger() : *options_.logger),
       clock_(options_.clock == nullptr ? system_clock() : *options_.clock),
       capabilities_(capabilities_of(db.dialect())),
-      forms_(make_forms(db, tables(), settings())),
+      lock_sql_(make_lock_sql(db, tables(), settings())),
       live_(options_.metrics, db.name(), clock_),
-      orphans_(*forms_),
-      line_(db, tables(), *forms_, options_.call_timeout, hooks_.neighbourly) {
+      orphans_(*lock_sql_),
+      line_(db, tables(), *lock_sql_, options_.call_timeout, hooks_.neighbourly) {
     if (db.dialect().product == sql::Product::sqlite && !options_.names.schema.empty()) {
         throw LockError(LockCode::invalid_argument, "a SQLite file has no schemas; leave it empty");
     }
     const std::string warning = call({}, {}, [&](const sql::TxOptions& tx) {
-        return forms_->check_durability(tx, options_.accept_lost_commits);
+        return lock_sql_->check_durability(tx, options_.accept_lost_commits);
     });
     if (!warning.empty()) {
         logger_.warn("locks on a database that may forget", {{"reason", warning}});
@@ -246,11 +246,11 @@ Claimed Locks::Core::claim_twice(const Claim& claim, const CallOptions& options,
     const LockError::Context context{.key = claim.user_key, .lock_id = claim.lock_id.reveal()};
     const sql::TxOptions tx = tx_options(options);
     try {
-        return forms_->claim(tx, claim, options_.herd_filter);
+        return lock_sql_->claim(tx, claim, options_.herd_filter);
     } catch (const std::exception&) {
         LockError first = to_lock_error(std::current_exception(), context);
         if (!first.indeterminate()) {
-            if (!first.context().key) {  // An overflow, which the forms have found themselves.
+            if (!first.context().key) {  // An overflow, which the lock_sql have found themselves.
                 first.set_context(context);
             }
             throw first;
@@ -259,7 +259,8 @@ Claimed Locks::Core::claim_twice(const Claim& claim, const CallOptions& options,
     repeated_.add();
     try {
         sent = clock_.steady_now();
-        return forms_->claim(tx, claim, false);  // The lost try may still hold the filter's lock.
+        return lock_sql_->claim(
+            tx, claim, false);  // The lost try may still hold the filter's lock.
     } catch (const std::exception&) {
         throw unknown(to_lock_error(std::current_exception(), context));
     }
@@ -289,7 +290,7 @@ void Locks::Core::refuse_born_expired(std::span<const Grant> grants) {
     for (const Grant& grant : grants) {
         // Here and now: the caller may try again with the same id, and must not lose that.
         try {
-            (void)forms_->free(brief(), grant.lock_id);
+            (void)lock_sql_->free(brief(), grant.lock_id);
         } catch (const std::exception&) {
             continue;  // Its lease is over in any case.
         }

@@ -6,11 +6,11 @@
 #include <mutex>
 #include <thread>
 
-#include "forms.hpp"
+#include "handle/live_locks.hpp"
+#include "handle/orphans.hpp"
 #include "hooks.hpp"
-#include "live_locks.hpp"
-#include "orphans.hpp"
-#include "waiting_line.hpp"
+#include "statements/lock_sql.hpp"
+#include "wait_queue/wait_queue.hpp"
 
 #include <holdfast/base/metrics.hpp>
 
@@ -28,13 +28,13 @@ public:
     [[nodiscard]] const sql::TableNames& tables() const noexcept { return schema_.tables(); }
     [[nodiscard]] const LocksOptions& options() const noexcept { return options_; }
     [[nodiscard]] const Hooks& hooks() const noexcept { return hooks_; }
-    [[nodiscard]] FormSettings settings() const noexcept {
+    [[nodiscard]] LockSqlSettings settings() const noexcept {
         return {hooks_.tolerance, hooks_.reservation, hooks_.idle_max};
     }
     [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
     [[nodiscard]] const Capabilities& capabilities() const noexcept { return capabilities_; }
-    [[nodiscard]] Forms& forms() noexcept { return *forms_; }
-    [[nodiscard]] WaitingLine& line() noexcept { return line_; }
+    [[nodiscard]] LockSql& lock_sql() noexcept { return *lock_sql_; }
+    [[nodiscard]] WaitQueue& line() noexcept { return line_; }
     [[nodiscard]] Orphans& orphans() noexcept { return orphans_; }
 
     [[nodiscard]] std::size_t storage_key_bytes() const;
@@ -77,7 +77,7 @@ public:
     auto transact(std::string_view operation, const sql::TxOptions& options, Body body)
         -> std::invoke_result_t<Body, sql::Tx&> {
         return db_.transact(operation, options, [&](sql::Tx& tx) {
-            forms_->begin(tx);
+            lock_sql_->begin(tx);
             return body(tx);
         });
     }
@@ -154,10 +154,10 @@ private:
     Logger& logger_;
     const Clock& clock_;
     Capabilities capabilities_;
-    std::unique_ptr<Forms> forms_;
+    std::unique_ptr<LockSql> lock_sql_;
     LiveLocks live_;
     Orphans orphans_;
-    WaitingLine line_;
+    WaitQueue line_;
 
     std::atomic<std::int64_t> warned_at_s_{std::numeric_limits<std::int64_t>::min() / 2};
     std::atomic<std::int64_t> cleaned_at_s_{std::numeric_limits<std::int64_t>::min() / 2};

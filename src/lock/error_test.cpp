@@ -1,7 +1,7 @@
 // Which failure of a database is which failure of a lock.
 #include <holdfast/lock/error.hpp>
 
-#include "fake_backend.hpp"
+#include "test/fake_backend.hpp"
 #include <gtest/gtest.h>
 
 #include <holdfast/sql/error.hpp>

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "core.hpp"
-#include "statements.hpp"
+#include "statements/statements.hpp"
 
 #include <holdfast/lock/locks.hpp>
 
@@ -37,7 +37,7 @@ GroupAcquired Locks::acquire_all(std::span<const std::string> keys,
     std::vector<Claimed> claimed;
     try {
         claimed = core_->call({}, call, [&](const sql::TxOptions& tx) {
-            return core_->forms().claim_all(tx, claims);
+            return core_->lock_sql().claim_all(tx, claims);
         });
     } catch (const LockError& failure) {
         core_->abandon(claims, failure);

@@ -1,6 +1,6 @@
 #include <holdfast/lock/guard.hpp>
 
-#include "statements.hpp"
+#include "statements/statements.hpp"
 
 #include <holdfast/lock/error.hpp>
 #include <holdfast/lock/key.hpp>

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "fake_backend.hpp"
+#include "test/fake_backend.hpp"
 #include <gtest/gtest.h>
 
 #include <holdfast/testing/check.hpp>

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "fake_backend.hpp"
+#include "test/fake_backend.hpp"
 #include <gtest/gtest.h>
 
 #include <holdfast/lock/backend.hpp>

@@ -1,7 +1,7 @@
 #include <holdfast/lock/locks.hpp>
 
 #include "core.hpp"
-#include "statements.hpp"
+#include "statements/statements.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/lock/key.hpp>
@@ -70,7 +70,7 @@ Released Locks::release(const LockId& lock_id, const CallOptions& options) {
     try {
         freed = core_->call_twice(
             {.lock_id = lock_id.reveal()}, options, repeated, [&](const auto& tx) {
-                return core_->forms().free(tx, lock_id);
+                return core_->lock_sql().free(tx, lock_id);
             });
     } catch (const LockError&) {
         core_->count_release_failure();
@@ -91,7 +91,7 @@ Extended Locks::extend(const LockId& lock_id,
     const Prolonged prolonged =
         core_->call_twice({.lock_id = lock_id.reveal()}, options, repeated, [&](const auto& tx) {
             sent = core_->clock().steady_now();
-            return core_->forms().prolong(tx, lock_id, ttl, mode);
+            return core_->lock_sql().prolong(tx, lock_id, ttl, mode);
         });
     if (!prolonged.expires_at) {
         core_->count_extend(lock_id, std::nullopt);
@@ -147,9 +147,9 @@ std::optional<LockInfo> Locks::find_by_id(const LockId& lock_id, const CallOptio
     return found ? std::optional(found->info) : std::nullopt;
 }
 
-std::unique_ptr<Place> Locks::line_up(std::string_view key,
-                                      const LockId& lock_id,
-                                      Deadline patience) {
+std::unique_ptr<WaitTicket> Locks::line_up(std::string_view key,
+                                           const LockId& lock_id,
+                                           Deadline patience) {
     return core_->line().line_up(core_->storage_key_of(key), lock_id, patience);
 }
 

@@ -2,14 +2,14 @@
 // out.
 #include <regex>
 
-#include "lock_fixture.hpp"
-#include "statements.hpp"
+#include "statements/statements.hpp"
+#include "test/lock_fixture.hpp"
 #include <gmock/gmock.h>
 
 #include <holdfast/base/log_capture.hpp>
 #include <holdfast/lock/key.hpp>
 
-namespace holdfast::lock::stories {
+namespace holdfast::lock::tests {
 namespace {
 
 class LockAnswers : public LockStory {
@@ -93,4 +93,4 @@ TEST(LockTolerance, NoStatementHasOneOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace holdfast::lock::stories
+}  // namespace holdfast::lock::tests

@@ -1,7 +1,7 @@
 #include <holdfast/lock/locks.hpp>
 
 #include "hooks.hpp"
-#include "statements.hpp"
+#include "statements/statements.hpp"
 #include <gtest/gtest.h>
 
 #include <holdfast/sql/database.hpp>
@@ -56,17 +56,17 @@ TEST_P(LockStory, AStalledHolderHasAnOlderFenceThanItsRival) {
 TEST_P(LockStory, TheFirstInLineIsCalledAndTheKeyIsKeptForThem) {
     const Grant ann = take("k");
     const LockId bob = LockId::fresh();
-    const auto place = locks().line_up("k", bob, Deadline::after(10s));
-    ASSERT_TRUE(place->join());
-    ASSERT_FALSE(place->join());
+    const auto ticket = locks().line_up("k", bob, Deadline::after(10s));
+    ASSERT_TRUE(ticket->join());
+    ASSERT_FALSE(ticket->join());
     EXPECT_TRUE(std::holds_alternative<Busy>(locks().acquire("k", 10s, {.lock_id = bob})));
 
     EXPECT_TRUE(locks().release(ann.lock_id).ok);
-    place->wait(std::chrono::steady_clock::now() + 10s, {});
+    ticket->wait(std::chrono::steady_clock::now() + 10s, {});
     EXPECT_TRUE(std::holds_alternative<Busy>(locks().acquire("k", 10s))) << "it is Bob's turn";
     EXPECT_EQ(locks().find("k"), std::nullopt) << "nobody holds it yet";
     const auto granted = std::get<Grant>(locks().acquire("k", 10s, {.lock_id = bob}));
-    place->arrived();
+    ticket->arrived();
     EXPECT_EQ(to_string(granted.fence), "000000000000002");
     EXPECT_TRUE(locks().release(granted.lock_id).ok);
     EXPECT_FALSE(locks().is_locked("k"));

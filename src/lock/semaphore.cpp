@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core.hpp"
-#include "statements.hpp"
+#include "statements/statements.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/lock/key.hpp>

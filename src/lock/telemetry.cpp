@@ -219,9 +219,9 @@ std::optional<RawLockInfo> Observed::find_raw_by_id(const LockId& lock_id,
         tell_found);
 }
 
-std::unique_ptr<Place> Observed::line_up(std::string_view key,
-                                         const LockId& lock_id,
-                                         Deadline patience) {
+std::unique_ptr<WaitTicket> Observed::line_up(std::string_view key,
+                                              const LockId& lock_id,
+                                              Deadline patience) {
     return backend_.line_up(key, lock_id, patience);
 }
 

@@ -1,7 +1,7 @@
 // Events for every call, with hashes unless somebody asks for more.
 #include <holdfast/lock/telemetry.hpp>
 
-#include "fake_backend.hpp"
+#include "test/fake_backend.hpp"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -209,14 +209,14 @@ TEST_F(Telemetry, ACallbackThatThrowsDoesNoHarm) {
 TEST_F(Telemetry, CapabilitiesAndPlacesPassThrough) {
     HOLDFAST_CHECK("locks U-H 52");
     EXPECT_EQ(&hashed.capabilities(), &backend.capabilities());
-    struct Nowhere final : Place {
+    struct Nowhere final : WaitTicket {
         bool join() override { return true; }
         void wait(Steady, const std::stop_token&) override {}
         void arrived() noexcept override {}
     };
     backend.on_line_up = [](const LockId&, Deadline) { return std::make_unique<Nowhere>(); };
-    const auto place = hashed.line_up("invoice/7", some_id, soon());
-    EXPECT_NE(dynamic_cast<Nowhere*>(place.get()), nullptr);
+    const auto ticket = hashed.line_up("invoice/7", some_id, soon());
+    EXPECT_NE(dynamic_cast<Nowhere*>(ticket.get()), nullptr);
     hashed.abandon(some_id, 7s);
     ASSERT_EQ(backend.abandoned().size(), 1U);
     EXPECT_EQ(backend.abandoned()[0].lock_id, some_id);

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "statements.hpp"
+#include "statements/statements.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/lock/error.hpp>

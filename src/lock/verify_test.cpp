@@ -1,9 +1,9 @@
 #include <holdfast/lock/verify.hpp>
 
-#include "lock_fixture.hpp"
+#include "test/lock_fixture.hpp"
 #include <gmock/gmock.h>
 
-namespace holdfast::lock::stories {
+namespace holdfast::lock::tests {
 namespace {
 
 using testing::AllOf;
@@ -48,4 +48,4 @@ INSTANTIATE_TEST_SUITE_P(Every,
                          setting_name);
 
 }  // namespace
-}  // namespace holdfast::lock::stories
+}  // namespace holdfast::lock::tests

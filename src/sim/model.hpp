@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "agenda.hpp"
+#include "event_queue.hpp"
 
 #include <holdfast/base/error.hpp>
 #include <holdfast/base/units.hpp>
@@ -32,10 +32,11 @@ namespace holdfast::sim {
                                     std::string_view purpose) noexcept;
 
 // The assertions of the older models. The first violation ends the evaluation, as it always did.
-[[nodiscard]] std::vector<Violation> judge_compat(const Scenario& scenario, const Result& result);
+[[nodiscard]] std::vector<Violation> check_compat(const Scenario& scenario, const Result& result);
 
 // Those of the pool that ships: all of them, each with everything it found.
-[[nodiscard]] std::vector<Violation> judge(const Scenario& scenario, const Result& result);
+[[nodiscard]] std::vector<Violation> check_assertions(const Scenario& scenario,
+                                                      const Result& result);
 
 // The fleet at one sample.
 struct FleetTotal {
@@ -53,25 +54,25 @@ void count_open(std::vector<std::uint32_t>& opens, Time now);
 
 // Lets everything happen, up to the end.
 template <class What, class Handle>
-void run_agenda(Agenda<What>& agenda, const Watch& watch, Handle handle) {
+void run_events(EventQueue<What>& events, const Watch& watch, Handle handle) {
     constexpr std::uint64_t look_every = 1 << 10;  // A minute can be very full.
     Time told{};
-    while (const auto what = agenda.next()) {
+    while (const auto what = events.next()) {
         handle(*what);
-        const bool minute = agenda.now() - told >= std::chrono::minutes{1};
+        const bool minute = events.now() - told >= std::chrono::minutes{1};
         if (minute && watch.minute) {
-            watch.minute({agenda.now(), agenda.executed(), agenda.waiting()});
+            watch.minute({events.now(), events.executed(), events.waiting()});
         }
         if (minute) {
-            told = agenda.now();
+            told = events.now();
         }
-        if ((minute || agenda.executed() % look_every == 0) && watch.stop.stop_requested()) {
+        if ((minute || events.executed() % look_every == 0) && watch.stop.stop_requested()) {
             throw Error(
                 Code::cancelled,
                 holdfast::Outcome::not_applied,
                 "the simulation was stopped at " +
-                    format_duration(std::chrono::floor<std::chrono::seconds>(agenda.now())) +
-                    " of " + format_duration(agenda.end()));
+                    format_duration(std::chrono::floor<std::chrono::seconds>(events.now())) +
+                    " of " + format_duration(events.end()));
         }
     }
 }

@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "seconds.hpp"
 #include <fmt/core.h>
 
 namespace holdfast::sim {
 namespace {
-
-double seconds_of(Time time) {
-    return std::chrono::duration<double>(time).count();
-}
 
 // The older models look for expired connections so often; the machine is woken at the moment.
 constexpr double scan_lag_s = 0.5;

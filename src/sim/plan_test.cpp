@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "fleet_figures.hpp"
+#include "fleet/test/fleet_fixture.hpp"
 #include <gtest/gtest.h>
 
 #include <holdfast/testing/check.hpp>

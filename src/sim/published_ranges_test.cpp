@@ -9,7 +9,7 @@
 #include <cmath>
 #include <functional>
 
-#include "fleet_figures.hpp"
+#include "fleet/test/fleet_fixture.hpp"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

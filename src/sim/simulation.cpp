@@ -45,13 +45,13 @@ int Scenario::target() const noexcept {
 Result simulate(const Scenario& scenario, std::uint64_t seed, const Watch& watch) {
     if (scenario.profile == Profile::standard) {
         Result result = simulate_fleet(scenario, seed, watch);
-        result.violations = judge(scenario, result);
+        result.violations = check_assertions(scenario, result);
         return result;
     }
     Result result = scenario.profile == Profile::compat_s
                         ? simulate_keeper(scenario, seed, watch)
                         : simulate_reservoir(scenario, seed, watch);
-    result.violations = judge_compat(scenario, result);
+    result.violations = check_compat(scenario, result);
     return result;
 }
 

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <optional>
 
-#include "fields.hpp"
+#include "scenario/fields.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/error.hpp>

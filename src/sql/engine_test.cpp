@@ -3,7 +3,7 @@
 #include <future>
 #include <thread>
 
-#include "scripted_driver.hpp"
+#include "test/fake_driver.hpp"
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 

@@ -2,18 +2,18 @@
 
 #include <array>
 
+#include "cluster/statements_cluster.hpp"
+#include "cluster/statements_namespace.hpp"
+#include "cluster/statements_nexus.hpp"
+#include "execution/statements_execution.hpp"
+#include "execution/statements_maps.hpp"
+#include "execution/statements_shard.hpp"
+#include "execution/statements_tasks.hpp"
+#include "history/statements.hpp"
+#include "matching/statements.hpp"
 #include "operations.hpp"
-#include "statements_cluster.hpp"
-#include "statements_execution.hpp"
-#include "statements_history.hpp"
-#include "statements_maps.hpp"
-#include "statements_matching.hpp"
-#include "statements_namespace.hpp"
-#include "statements_nexus.hpp"
-#include "statements_queue.hpp"
-#include "statements_shard.hpp"
-#include "statements_tasks.hpp"
-#include "statements_visibility.hpp"
+#include "queue/statements.hpp"
+#include "visibility/statements.hpp"
 
 namespace holdfast::store {
 
@@ -230,8 +230,8 @@ constexpr std::array all_operations{
     &operation::resolve_run,
     &operation::set_run,
     &operation::delete_run,
-    &operation::delete_pointer,
-    &operation::get_pointer,
+    &operation::delete_current_run,
+    &operation::get_current_run,
     &operation::get_run,
     &operation::add_tasks,
     &operation::get_tasks,

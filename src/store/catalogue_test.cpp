@@ -4,15 +4,15 @@
 #include <array>
 #include <set>
 
-#include "door.hpp"
-#include "statements_cluster.hpp"
-#include "statements_execution.hpp"
-#include "statements_history.hpp"
-#include "statements_matching.hpp"
-#include "statements_namespace.hpp"
-#include "statements_nexus.hpp"
-#include "statements_queue.hpp"
-#include "statements_shard.hpp"
+#include "cluster/statements_cluster.hpp"
+#include "cluster/statements_namespace.hpp"
+#include "cluster/statements_nexus.hpp"
+#include "execution/statements_execution.hpp"
+#include "execution/statements_shard.hpp"
+#include "history/statements.hpp"
+#include "matching/statements.hpp"
+#include "queue/statements.hpp"
+#include "transaction.hpp"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // How transactions of queues are repeated.
 #pragma once
 
-#include "door.hpp"
+#include "transaction.hpp"
 
 namespace holdfast::store {
 

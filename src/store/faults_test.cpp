@@ -1,11 +1,11 @@
 // Named queues, and all that stands on transactions, when the database fails in the middle.
-#include "run_fixture.hpp"
+#include "execution/test/run_fixture.hpp"
 
 #include <holdfast/store/queue.hpp>
 #include <holdfast/testing/dsql.hpp>
 #include <holdfast/testing/fault_proxy.hpp>
 
-namespace holdfast::store::stories {
+namespace holdfast::store::tests {
 namespace {
 
 using testing::HasSubstr;
@@ -153,4 +153,4 @@ TEST(ClusterFaults, ACommitThatFailsIsUnknownAndIsNotRepeated) {
 }
 
 }  // namespace
-}  // namespace holdfast::store::stories
+}  // namespace holdfast::store::tests

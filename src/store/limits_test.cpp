@@ -1,5 +1,5 @@
 // What is too much for one transaction, and what no database could keep.
-#include "run_fixture.hpp"
+#include "execution/test/run_fixture.hpp"
 
 #include <holdfast/sql/error.hpp>
 #include <holdfast/store/cluster.hpp>
@@ -7,7 +7,7 @@
 #include <holdfast/store/queue.hpp>
 #include <holdfast/store/task_queue.hpp>
 
-namespace holdfast::store::stories {
+namespace holdfast::store::tests {
 namespace {
 
 constexpr std::int64_t too_many = 3'001;  // For one transaction on Aurora DSQL.
@@ -230,4 +230,4 @@ TEST_P(Limits, WhatIsNoNameIsRefusedWhereverItIsAskedFor) {
 INSTANTIATE_TEST_SUITE_P(Every, Limits, test::every_backend(), test::backend_name);
 
 }  // namespace
-}  // namespace holdfast::store::stories
+}  // namespace holdfast::store::tests

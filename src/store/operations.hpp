@@ -17,19 +17,21 @@ inline constexpr Operation assert_shard{"AssertShardOwnership", read_only, "one 
 // ---- Runs -------------------------------------------------------------------------------------
 
 // A row that is to be created is not there to be locked: two who create it meet at its key.
-inline constexpr Operation create_run{
-    "CreateWorkflowExecution", locks_what_it_reads, "shard, pointer, previous run; new run by key"};
+inline constexpr Operation create_run{"CreateWorkflowExecution",
+                                      locks_what_it_reads,
+                                      "shard, current run row, previous run; new run by key"};
 inline constexpr Operation update_run{
-    "UpdateWorkflowExecution", locks_what_it_reads, "shard, pointer, run; new run by key"};
-inline constexpr Operation resolve_run{"ConflictResolveWorkflowExecution",
-                                       locks_what_it_reads,
-                                       "shard, pointer, reset run, current run; new run by key"};
+    "UpdateWorkflowExecution", locks_what_it_reads, "shard, current run row, run; new run by key"};
+inline constexpr Operation resolve_run{
+    "ConflictResolveWorkflowExecution",
+    locks_what_it_reads,
+    "shard, current run row, reset run, current run; new run by key"};
 inline constexpr Operation set_run{"SetWorkflowExecution", locks_what_it_reads, "shard, run"};
 inline constexpr Operation delete_run{
     "DeleteWorkflowExecution", idempotent, "deletes all rows of a run, whatever they are"};
-inline constexpr Operation delete_pointer{
-    "DeleteCurrentWorkflowExecution", one_statement, "pointer, if it names the run"};
-inline constexpr Operation get_pointer{"GetCurrentExecution", read_only, "one row"};
+inline constexpr Operation delete_current_run{
+    "DeleteCurrentWorkflowExecution", one_statement, "current run row, if it names the run"};
+inline constexpr Operation get_current_run{"GetCurrentExecution", read_only, "one row"};
 inline constexpr Operation get_run{"GetWorkflowExecution", read_only, "one snapshot of nine reads"};
 
 // ---- History tasks ----------------------------------------------------------------------------

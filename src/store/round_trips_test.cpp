@@ -1,5 +1,5 @@
 // What a transaction of the store costs on PostgreSQL: two round trips at most.
-#include "run_fixture.hpp"
+#include "execution/test/run_fixture.hpp"
 
 #include <holdfast/store/cluster.hpp>
 #include <holdfast/store/namespace.hpp>
@@ -8,7 +8,7 @@
 #include <holdfast/store/task_queue.hpp>
 #include <holdfast/store/visibility.hpp>
 
-namespace holdfast::store::stories {
+namespace holdfast::store::tests {
 namespace {
 
 class RoundTrips : public RunStory {
@@ -156,4 +156,4 @@ INSTANTIATE_TEST_SUITE_P(Postgres,
                          test::backend_name);
 
 }  // namespace
-}  // namespace holdfast::store::stories
+}  // namespace holdfast::store::tests

@@ -1,13 +1,14 @@
-// Statements of shards, runs, pointers, open items and buffered events, as the database sees them.
+// Statements of shards, runs, current_run_rows, open items and buffered events, as the database
+// sees them.
 #include <map>
 #include <set>
 
-#include "statements_execution.hpp"
-#include "statements_maps.hpp"
-#include "statements_shard.hpp"
-#include "store_fixture.hpp"
+#include "execution/statements_execution.hpp"
+#include "execution/statements_maps.hpp"
+#include "execution/statements_shard.hpp"
+#include "test/store_fixture.hpp"
 
-namespace holdfast::store::stories {
+namespace holdfast::store::tests {
 namespace {
 
 using namespace statements;
@@ -115,14 +116,14 @@ TEST_P(Statements, ARunIsInsertedOnceAndUpdatedUnderItsTokens) {
 
 // The same story for both tables; `key` is what the key has after the workflow's id.
 template <class... Key>
-void tell_of_pointers(Statements& story,
-                      const Statement& insert,
-                      const FencedStatement& update,
-                      const Statement& select,
-                      const Statement& lock,
-                      const FencedStatement& remove,
-                      const Uuid& ns,
-                      const Key&... key) {
+void tell_of_current_runs(Statements& story,
+                          const Statement& insert,
+                          const FencedStatement& update,
+                          const Statement& select,
+                          const Statement& lock,
+                          const FencedStatement& remove,
+                          const Uuid& ns,
+                          const Key&... key) {
     const Uuid first = Uuid::v4();
     const Uuid second = Uuid::v4();
     const std::optional<sql::Timestamp> no_time;
@@ -198,23 +199,23 @@ TEST_P(Statements, APointerNamesOneRunUntilThatRunIsNamedToMoveIt) {
     HOLDFAST_CHECK("store 20");
     HOLDFAST_CHECK("store 21");
     HOLDFAST_CHECK("store 22");
-    tell_of_pointers(*this,
-                     insert_current,
-                     update_current,
-                     select_current,
-                     lock_current,
-                     delete_current,
-                     ns,
-                     workflow);
-    tell_of_pointers(*this,
-                     insert_current_chasm,
-                     update_current_chasm,
-                     select_current_chasm,
-                     lock_current_chasm,
-                     delete_current_chasm,
-                     ns,
-                     workflow,
-                     42);
+    tell_of_current_runs(*this,
+                         insert_current,
+                         update_current,
+                         select_current,
+                         lock_current,
+                         delete_current,
+                         ns,
+                         workflow);
+    tell_of_current_runs(*this,
+                         insert_current_chasm,
+                         update_current_chasm,
+                         select_current_chasm,
+                         lock_current_chasm,
+                         delete_current_chasm,
+                         ns,
+                         workflow,
+                         42);
 }
 
 // ---- What a run has open ------------------------------------------------------------------------
@@ -431,4 +432,4 @@ TEST_P(Statements, BufferedEventsComeBackInTheOrderInWhichTheyCame) {
 INSTANTIATE_TEST_SUITE_P(Every, Statements, test::every_backend(), test::backend_name);
 
 }  // namespace
-}  // namespace holdfast::store::stories
+}  // namespace holdfast::store::tests

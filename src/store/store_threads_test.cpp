@@ -2,9 +2,9 @@
 #include <atomic>
 #include <mutex>
 
-#include "run_fixture.hpp"
+#include "execution/test/run_fixture.hpp"
 
-namespace holdfast::store::stories {
+namespace holdfast::store::tests {
 namespace {
 
 constexpr int racers = 8;
@@ -142,4 +142,4 @@ TEST_P(StoreRace, EventsBufferedAtOneMomentAreAllKept) {
 INSTANTIATE_TEST_SUITE_P(Every, StoreRace, test::every_backend(), test::backend_name);
 
 }  // namespace
-}  // namespace holdfast::store::stories
+}  // namespace holdfast::store::tests

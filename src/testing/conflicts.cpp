@@ -7,7 +7,7 @@ namespace {
 
 // A sequence keeps counting when its transaction is rolled back, so a trigger can refuse a commit
 // and let the repeat pass.
-constexpr std::string_view script = R"(
+constexpr std::string_view conflict_script = R"(
 CREATE SEQUENCE conflicts;
 CREATE FUNCTION conflict() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   IF current_setting('story.decided', true) IS DISTINCT FROM txid_current()::text THEN
@@ -30,7 +30,7 @@ END $$)";
 }  // namespace
 
 void refuse_commits(const Database& db, int every, std::string_view prefix) {
-    db.execute(fmt::format(script, every, prefix));
+    db.execute(fmt::format(conflict_script, every, prefix));
 }
 
 }  // namespace holdfast::test

@@ -182,7 +182,8 @@ std::ostream& operator<<(std::ostream& out, const Verdict& verdict) {
                               verdict.doubled);
 }
 
-Verdict judge(std::span<const std::int64_t> acknowledged, std::span<const std::int64_t> found) {
+Verdict check_statements(std::span<const std::int64_t> acknowledged,
+                         std::span<const std::int64_t> found) {
     std::vector<std::int64_t> there(found.begin(), found.end());
     std::sort(there.begin(), there.end());
     Verdict verdict;

@@ -59,10 +59,11 @@ TEST(Victim, IsRefusedToATestThatHasThreads) {
     EXPECT_EQ(code_of([] { Victim victim([](Witness&) {}); }), Code::internal);
 }
 
-TEST(Judge, NamesWhatWasLostAndWhatWasDoubled) {
-    EXPECT_EQ(judge(Ids{1, 2}, Ids{3, 2, 1}), Verdict{}) << "3 was in doubt, and may be there";
-    EXPECT_EQ(judge(Ids{1, 2, 3}, Ids{2}), (Verdict{.lost = {1, 3}}));
-    EXPECT_EQ(judge(Ids{1}, Ids{5, 1, 5, 1}), (Verdict{.doubled = {1, 5}}));
+TEST(StatementRules, NamesWhatWasLostAndWhatWasDoubled) {
+    EXPECT_EQ(check_statements(Ids{1, 2}, Ids{3, 2, 1}), Verdict{})
+        << "3 was in doubt, and may be there";
+    EXPECT_EQ(check_statements(Ids{1, 2, 3}, Ids{2}), (Verdict{.lost = {1, 3}}));
+    EXPECT_EQ(check_statements(Ids{1}, Ids{5, 1, 5, 1}), (Verdict{.doubled = {1, 5}}));
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ import unittest
 import binary
 from binary import DONE, REFUSED, UNAVAILABLE, USAGE
 
-VECTORS = pathlib.Path(__file__).parents[2] / "src/dsql/vectors/dsql_tokens.json"
+VECTORS = pathlib.Path(__file__).parents[2] / "src/dsql/auth/vectors/dsql_tokens.json"
 ENDPOINT = "4zabc7defghij2klmnopqrst5u.dsql.us-east-1.on.aws"
 
 

@@ -120,8 +120,9 @@ TEST(ServerKillNine, LosesNothingAcknowledgedAndAppliesNothingRefused) {
     for (const auto& row : db.look("SELECT id FROM effects")) {
         found.push_back(std::stoll(row.at(0).value()));
     }
-    EXPECT_EQ(test::judge(reports.acknowledged(), found), test::Verdict{});
-    EXPECT_EQ(test::judge(reports.refused(), found).lost.size(), reports.refused().size())
+    EXPECT_EQ(test::check_statements(reports.acknowledged(), found), test::Verdict{});
+    EXPECT_EQ(test::check_statements(reports.refused(), found).lost.size(),
+              reports.refused().size())
         << "something that was said to be not applied is there";
 }
 

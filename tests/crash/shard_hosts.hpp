@@ -126,8 +126,8 @@ inline void expect_no_former_owner_was_heard(const Story& story, const test::Dat
     for (const auto& row : db.look("SELECT task_id FROM transfer_tasks ORDER BY task_id")) {
         found.push_back(std::stoll(row.at(0).value_or("")));
     }
-    EXPECT_EQ(test::judge(story.acknowledged, found), test::Verdict{});
-    EXPECT_EQ(test::judge(story.refused, found).lost.size(), story.refused.size())
+    EXPECT_EQ(test::check_statements(story.acknowledged, found), test::Verdict{});
+    EXPECT_EQ(test::check_statements(story.refused, found).lost.size(), story.refused.size())
         << "something that was said to be not applied is there";
     for (const auto& [range, before] : story.before) {
         EXPECT_EQ(std::ranges::lower_bound(found, range * ids_per_range) - found.begin(), before)

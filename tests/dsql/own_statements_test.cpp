@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "demo_shop.hpp"
+#include "demo/shop.hpp"
 #include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ std::string all_tables() {
            sql::schema_dump(store::schema_part(), sql::Product::dsql);
 }
 
-// Statements, judged after the tables, so that locks are judged by their keys.
+// Statements, checked after the tables, so that locks are checked by their keys.
 class Court {
 public:
     void call(const sql::Statement& statement, const sql::TableNames* names_of_tables) {

@@ -152,6 +152,24 @@ class Tidy(unittest.TestCase):
                 f"src/sql/{name}/x.cpp:1: a folder is named by a noun of our field, not '{name}'",
             )
 
+    def test_a_folder_of_code_has_forty_files_at_most(self):
+        forty = {f"src/sql/room/x{i}.cpp": "" for i in range(40)}
+        public = {f"src/sql/include/holdfast/sql/x{i}.hpp": "" for i in range(60)}
+        self.assert_clean({**forty, **public, "src/sql/room/inner/x.cpp": ""})
+        self.assert_found(
+            {**forty, "src/sql/room/README.md": ""},
+            "src/sql/room:1: the folder has 41 files; at most 40",
+        )
+
+    def test_what_lies_in_a_folder_called_test_is_for_tests_only(self):
+        fixture = {"src/sql/room/test/x_fixture.hpp": "#include <holdfast/testing/clock.hpp>\n"}
+        include = '#include "room/test/x_fixture.hpp"\n'
+        self.assert_clean({**fixture, "src/sql/room/x_test.cpp": include})
+        self.assert_found(
+            {**fixture, "src/sql/room/x.cpp": include},
+            'src/sql/room/x.cpp:1: "room/test/x_fixture.hpp" is for tests only',
+        )
+
     def test_unfinished_work_is_not_merged(self):
         self.assert_found(
             {"src/sql/x.cpp": f"\n// {UNFINISHED}: later\n"},

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "chosen.hpp"
-#include "store_fixture.hpp"
+#include "test/store_fixture.hpp"
 #include <fmt/core.h>
 #include <rapidcheck.h>
 
@@ -15,7 +15,7 @@
 #include <holdfast/store/task_queue.hpp>
 #include <holdfast/testing/dsql.hpp>
 
-namespace holdfast::store::stories {
+namespace holdfast::store::tests {
 namespace {
 
 enum class Moment : std::uint8_t { statement, commit };
@@ -271,4 +271,4 @@ TEST_P(Property5, ErrorHandlingRobustness) {
 INSTANTIATE_TEST_SUITE_P(Every, Property5, test::every_backend(), test::backend_name);
 
 }  // namespace
-}  // namespace holdfast::store::stories
+}  // namespace holdfast::store::tests

@@ -1,22 +1,22 @@
 // Aurora DSQL checks at a commit the rows that were written or locked, and no others. So whatever a
 // transaction of the store reads before it writes is locked, or a row that was locked before keeps
-// it as it is. Judged by what was really sent, transaction by transaction.
+// it as it is. CheckedStatement by what was really sent, transaction by transaction.
 #include <algorithm>
 #include <map>
 #include <set>
 
-#include "judge.hpp"
+#include "cluster/statements_cluster.hpp"
+#include "cluster/statements_namespace.hpp"
+#include "execution/statements_execution.hpp"
+#include "execution/statements_shard.hpp"
+#include "execution/statements_tasks.hpp"
+#include "queue/statements.hpp"
+#include "statement_rules.hpp"
 #include "statements.hpp"
-#include "statements_cluster.hpp"
-#include "statements_execution.hpp"
-#include "statements_namespace.hpp"
-#include "statements_queue.hpp"
-#include "statements_shard.hpp"
-#include "statements_tasks.hpp"
-#include "statements_visibility.hpp"
-#include "tour_fixture.hpp"
+#include "test/operations_walk_fixture.hpp"
+#include "visibility/statements.hpp"
 
-namespace holdfast::store::stories {
+namespace holdfast::store::tests {
 namespace {
 
 using Transaction = std::vector<std::string>;
@@ -86,18 +86,18 @@ std::set<std::string> never_sent() {
 }
 
 TEST(SnapshotIsolation, WhatATransactionDecidesByIsLockedOrWritten) {
-    test::Judge judge(test::Backend::dsql);
+    test::StatementRules rules(test::Backend::dsql);
     test::Database db{test::Backend::dsql};
-    sql::schema_apply(db, schema_part(), {});  // In the judge's sight.
-    const std::set<Transaction> of_the_schema = judge.transactions();
-    Tour(db).see_all();
+    sql::schema_apply(db, schema_part(), {});  // In the check's sight.
+    const std::set<Transaction> of_the_schema = rules.transactions();
+    OperationsWalk(db).see_all();
     HOLDFAST_CHECK("store 212");
-    EXPECT_THAT(judge.complaints(), IsEmpty());
-    EXPECT_THAT(judge.locks(), ElementsAre("FOR UPDATE"));
+    EXPECT_THAT(rules.complaints(), IsEmpty());
+    EXPECT_THAT(rules.locks(), ElementsAre("FOR UPDATE"));
 
     std::set<std::string> all;
     std::size_t blocks = 0;
-    for (const Transaction& transaction : judge.transactions()) {
+    for (const Transaction& transaction : rules.transactions()) {
         if (of_the_schema.contains(transaction)) {
             continue;
         }
@@ -138,4 +138,4 @@ TEST(SnapshotIsolation, AReadThatProvesNothingWouldBeFound) {
 }
 
 }  // namespace
-}  // namespace holdfast::store::stories
+}  // namespace holdfast::store::tests

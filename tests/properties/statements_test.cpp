@@ -1,13 +1,13 @@
 // Properties 1 and 8 of the founding design: whatever the store is asked for, and however services
-// start, nothing is sent that Aurora DSQL would refuse. Judged by what was really sent.
+// start, nothing is sent that Aurora DSQL would refuse. CheckedStatement by what was really sent.
 #include <map>
 #include <memory>
 #include <regex>
 #include <set>
 
 #include "chosen.hpp"
-#include "judge.hpp"
-#include "run_fixture.hpp"
+#include "execution/test/run_fixture.hpp"
+#include "statement_rules.hpp"
 #include <fmt/core.h>
 #include <rapidcheck.h>
 
@@ -18,7 +18,7 @@
 #include <holdfast/store/task_queue.hpp>
 #include <holdfast/store/visibility.hpp>
 
-namespace holdfast::store::stories {
+namespace holdfast::store::tests {
 namespace {
 
 // ---- Property 1 -------------------------------------------------------------------------------
@@ -158,25 +158,25 @@ class Property1 : public testing::TestWithParam<test::Backend> {};
 
 TEST_P(Property1, DsqlLockingCompatibility) {
     HOLDFAST_CHECK("Property 1");
-    test::Judge judge(GetParam());
+    test::StatementRules rules(GetParam());
     test::Database db{GetParam()};
-    sql::schema_apply(db, schema_part(), {});  // In the judge's sight.
+    sql::schema_apply(db, schema_part(), {});  // In the check's sight.
     Anything store(db);
     EXPECT_TRUE(rc::check("rows are locked only as the database allows", [&] {
         for (int left = test::chosen(1, 6); left > 0; --left) {
             store.perform(test::chosen(0, Anything::kinds), test::chosen(0, 3));
         }
-        RC_ASSERT(judge.complaints().empty());
+        RC_ASSERT(rules.complaints().empty());
     }));
     switch (GetParam()) {
         case test::Backend::dsql:
-            EXPECT_THAT(judge.locks(), ElementsAre("FOR UPDATE"));
+            EXPECT_THAT(rules.locks(), ElementsAre("FOR UPDATE"));
             break;
         case test::Backend::postgres:
-            EXPECT_THAT(judge.locks(), ElementsAre("FOR KEY SHARE", "FOR UPDATE"));
+            EXPECT_THAT(rules.locks(), ElementsAre("FOR KEY SHARE", "FOR UPDATE"));
             break;
         case test::Backend::sqlite:  // Has no words for a lock: one would be an error of syntax.
-            EXPECT_THAT(judge.locks(), IsEmpty());
+            EXPECT_THAT(rules.locks(), IsEmpty());
             break;
     }
 }
@@ -276,9 +276,9 @@ class Property8 : public testing::TestWithParam<test::Backend> {};
 
 TEST_P(Property8, ServiceInitialization) {
     HOLDFAST_CHECK("Property 8");
-    test::Judge judge(GetParam());
+    test::StatementRules rules(GetParam());
     test::Database db{GetParam()};
-    sql::schema_apply(db, schema_part(), {});  // In the judge's sight.
+    sql::schema_apply(db, schema_part(), {});  // In the check's sight.
     int cases = 0;
     EXPECT_TRUE(rc::check("hosts come up in any order, and nothing is refused", [&] {
         const Plan plan{.number = ++cases, .shards = test::chosen(1, 4)};
@@ -295,7 +295,7 @@ TEST_P(Property8, ServiceInitialization) {
             hosts.at(*next)->step();
             order.erase(next);
         }
-        RC_ASSERT(judge.complaints().empty());
+        RC_ASSERT(rules.complaints().empty());
 
         const Cluster cluster(db);
         RC_ASSERT(std::ssize(cluster.members({.rpc_address = plan.name()}, 10)) == crowd);
@@ -310,12 +310,12 @@ TEST_P(Property8, ServiceInitialization) {
         RC_ASSERT(queue.value().range == RangeId{crowd});
     }));
     if (GetParam() != test::Backend::sqlite) {
-        EXPECT_THAT(judge.tables(), testing::HasSubstr("CREATE TABLE IF NOT EXISTS shards"));
-        EXPECT_THAT(judge.locks(), testing::Contains("FOR UPDATE")) << "or nothing was tested";
+        EXPECT_THAT(rules.tables(), testing::HasSubstr("CREATE TABLE IF NOT EXISTS shards"));
+        EXPECT_THAT(rules.locks(), testing::Contains("FOR UPDATE")) << "or nothing was tested";
     }
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, Property8, test::every_backend(), test::backend_name);
 
 }  // namespace
-}  // namespace holdfast::store::stories
+}  // namespace holdfast::store::tests

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "chosen.hpp"
-#include "run_fixture.hpp"
+#include "execution/test/run_fixture.hpp"
 #include <rapidcheck.h>
 
 #include <holdfast/base/metrics.hpp>
@@ -15,7 +15,7 @@
 #include <holdfast/testing/conflicts.hpp>
 #include <holdfast/testing/dsql.hpp>
 
-namespace holdfast::store::stories {
+namespace holdfast::store::tests {
 namespace {
 
 // ---- Property 2 -------------------------------------------------------------------------------
@@ -342,4 +342,4 @@ TEST_P(Property7, MetricsAndObservability) {
 INSTANTIATE_TEST_SUITE_P(Every, Property7, test::every_backend(), test::backend_name);
 
 }  // namespace
-}  // namespace holdfast::store::stories
+}  // namespace holdfast::store::tests

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "chosen.hpp"
-#include "run_fixture.hpp"
+#include "execution/test/run_fixture.hpp"
 #include <rapidcheck.h>
 
 #include <holdfast/base/metrics.hpp>
@@ -12,7 +12,7 @@
 #include <holdfast/store/namespace.hpp>
 #include <holdfast/store/task_queue.hpp>
 
-namespace holdfast::store::stories {
+namespace holdfast::store::tests {
 namespace {
 
 enum class Prize : std::uint8_t { shard, run, task_queue, cluster, user_data, ns };
@@ -159,4 +159,4 @@ TEST_P(Property4, ConcurrencySafety) {
 INSTANTIATE_TEST_SUITE_P(Every, Property4, test::every_backend(), test::backend_name);
 
 }  // namespace
-}  // namespace holdfast::store::stories
+}  // namespace holdfast::store::tests

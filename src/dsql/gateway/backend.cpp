@@ -1,4 +1,4 @@
-#include "backend.hpp"
+#include "gateway/backend.hpp"
 
 #include <array>
 #include <charconv>

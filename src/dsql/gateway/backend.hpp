@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
-#include "channel.hpp"
-#include "trouble.hpp"
+#include "gateway/wire/channel.hpp"
+#include "gateway/wire/error_response.hpp"
 
 #include <holdfast/dsql/wire.hpp>
 

@@ -1,5 +1,5 @@
 // What a client sends in one flush goes down in one exchange, and it cannot tell.
-#include "gateway_fixture.hpp"
+#include "gateway/test/gateway_fixture.hpp"
 
 #include <holdfast/dsql/gateway.hpp>
 

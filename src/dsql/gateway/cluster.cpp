@@ -1,4 +1,4 @@
-#include "cluster.hpp"
+#include "gateway/cluster.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -6,7 +6,7 @@
 #include <deque>
 #include <iterator>
 
-#include "system_schema.hpp"
+#include "gateway/system_schema.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/sql/error.hpp>
@@ -15,7 +15,7 @@ namespace holdfast::dsql {
 
 namespace {
 
-constexpr std::size_t judgements_kept = 10'000;
+constexpr std::size_t verdicts_kept = 10'000;
 
 // Requires: a schema.
 std::string full_name(const TableName& name) {
@@ -54,7 +54,7 @@ void ask_for_our_version(std::string& text) {
 }
 
 // PostgreSQL takes a setting that it does not know only with a prefix.
-void name_as_ours(Judged& statement) {
+void name_as_ours(CheckedStatement& statement) {
     const auto same = [](unsigned char a, unsigned char b) { return std::tolower(a) == b; };
     std::string& text = statement.text;
     const auto found = std::search(
@@ -70,7 +70,7 @@ void name_as_ours(Judged& statement) {
 }
 
 // What the PostgreSQL below must be asked instead, where its own answer would be another.
-void stand_in(Judged& statement) {
+void stand_in(CheckedStatement& statement) {
     if (!statement.role.empty()) {
         statement.text =
             statement.iam_revoke
@@ -114,7 +114,7 @@ Doorman::Doorman(const GatewayLimits& limits, const Clock& clock)
       tokens_(limits.openings_burst),
       refilled_(clock.steady_now()) {}
 
-std::optional<Trouble> Doorman::enter() {
+std::optional<ErrorResponse> Doorman::enter() {
     const std::lock_guard lock(mutex_);
     const Steady now = clock_.steady_now();
     const std::chrono::duration<double> passed = now - refilled_;
@@ -122,15 +122,15 @@ std::optional<Trouble> Doorman::enter() {
     tokens_ =
         std::min(limits_.openings_burst, tokens_ + passed.count() * limits_.openings_per_second);
     if (tokens_ < 1) {
-        return Trouble{.code = "53400",
-                       .message = "Unable to accept connection, rate exceeded.",
-                       .fatal = true};
+        return ErrorResponse{.code = "53400",
+                             .message = "Unable to accept connection, rate exceeded.",
+                             .fatal = true};
     }
     tokens_ -= 1;
     if (inside_ >= limits_.connections) {
-        return Trouble{.code = "53300",
-                       .message = "Unable to accept connection, too many open connections.",
-                       .fatal = true};
+        return ErrorResponse{.code = "53300",
+                             .message = "Unable to accept connection, too many open connections.",
+                             .fatal = true};
     }
     ++inside_;
     return std::nullopt;
@@ -235,12 +235,12 @@ std::optional<TableTraits> Cluster::traits(const TableName& name) {
     return traits;
 }
 
-bool Cluster::ripples(const Judged& statement) {
+bool Cluster::ripples(const CheckedStatement& statement) {
     return statement.writes_by_cte || (statement.target && statement.kind == Kind::write &&
                                        traits(*statement.target).value_or(TableTraits{}).cascades);
 }
 
-std::optional<std::int64_t> Cluster::rows_at_most(const Judged& statement) {
+std::optional<std::int64_t> Cluster::rows_at_most(const CheckedStatement& statement) {
     if (statement.writes_by_cte || !statement.target) {
         return std::nullopt;
     }
@@ -296,7 +296,7 @@ std::vector<WritingFunction> Cluster::writing_functions() {
 }
 
 // A query that calls what writes is a write, and nobody can tell of how many rows.
-void Cluster::look_into_functions(Judged& statement) {
+void Cluster::look_into_functions(CheckedStatement& statement) {
     const bool runs = statement.kind == Kind::read || statement.kind == Kind::lock ||
                       statement.kind == Kind::write;
     if (!runs || statement.functions.empty()) {
@@ -309,7 +309,7 @@ void Cluster::look_into_functions(Judged& statement) {
             statement.writes_by_cte = true;
             statement.calls_volatile = statement.calls_volatile || function.differs;
             statement.returning = true;
-            statement.twin.clear();
+            statement.rewrite.clear();
         }
     }
 }
@@ -331,22 +331,22 @@ TableName Cluster::resolved(TableName name, const std::string& path) {
     return name;
 }
 
-std::shared_ptr<const Script> Cluster::judged(std::string_view sql,
-                                              const Rules& rules,
-                                              const std::string& path) {
+std::shared_ptr<const Script> Cluster::checked(std::string_view sql,
+                                               const Rules& rules,
+                                               const std::string& path) {
     std::string key = fmt::format("{}{}{}", rules.sync_create_index ? 's' : ' ', path, sql);
     std::uint64_t version = 0;
     {
         const std::lock_guard lock(catalogue_mutex_);
-        if (const auto found = judged_.find(key); found != judged_.end()) {
+        if (const auto found = checked_.find(key); found != checked_.end()) {
             return found->second;
         }
         version = version_;
     }
     const KnownTables tables(*this, path);
-    Script judgement = judge(sql, rules, &tables);
+    Script verdict = check_statements(sql, rules, &tables);
     const auto resolve = [&](TableName& name) { name = resolved(std::move(name), path); };
-    for (Judged& statement : judgement) {
+    for (CheckedStatement& statement : verdict) {
         std::for_each(statement.tables.begin(), statement.tables.end(), resolve);
         if (statement.target) {
             resolve(*statement.target);
@@ -354,13 +354,13 @@ std::shared_ptr<const Script> Cluster::judged(std::string_view sql,
         look_into_functions(statement);
         stand_in(statement);
     }
-    auto script = std::make_shared<const Script>(std::move(judgement));
+    auto script = std::make_shared<const Script>(std::move(verdict));
     const std::lock_guard lock(catalogue_mutex_);
-    if (judged_.size() >= judgements_kept) {
-        judged_.clear();
+    if (checked_.size() >= verdicts_kept) {
+        checked_.clear();
     }
     if (version == version_) {
-        judged_.emplace(std::move(key), script);
+        checked_.emplace(std::move(key), script);
     }
     return script;
 }
@@ -378,7 +378,7 @@ void Cluster::schema_changed(const std::vector<TableName>& tables) {
     }
     traits_.clear();
     writing_functions_.reset();
-    judged_.clear();
+    checked_.clear();
 }
 
 bool Cluster::changed_since(std::uint64_t version, const std::vector<TableName>& tables) {

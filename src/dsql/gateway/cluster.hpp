@@ -13,9 +13,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "backend.hpp"
-#include "judge.hpp"
-#include "turns.hpp"
+#include "dialect/statement_rules.hpp"
+#include "gateway/backend.hpp"
+#include "gateway/fair_shared_mutex.hpp"
 
 #include <holdfast/dsql/gateway.hpp>
 
@@ -23,7 +23,7 @@ namespace holdfast::dsql {
 
 class Executor;
 
-using Script = std::vector<Judged>;
+using Script = std::vector<CheckedStatement>;
 
 // What the gateway says it is.
 inline constexpr std::string_view reported_version = "16.15";
@@ -32,7 +32,7 @@ inline constexpr std::string_view reported_version = "16.15";
 inline constexpr std::string_view sync_index_setting = "disable_sync_create_index";
 inline constexpr std::string_view sync_index_setting_below = "dsql.disable_sync_create_index";
 
-// What the gateway must know of a table besides what the judge asks for.
+// What the gateway must know of a table besides what the check asks for.
 struct TableTraits {
     TableFacts facts;
     bool volatile_defaults = false;  // An insert would not give the same row twice.
@@ -52,7 +52,7 @@ public:
     Doorman(const GatewayLimits& limits, const Clock& clock);
 
     // What to say to the one who knocks; empty lets it in, until `leave`.
-    [[nodiscard]] std::optional<Trouble> enter();
+    [[nodiscard]] std::optional<ErrorResponse> enter();
     void leave();
 
 private:
@@ -86,20 +86,20 @@ public:
     // Around every statement that writes or locks, every replay, and every commit until its flush.
     // Whoever is alone can be sure that all others who hold row locks are idle, and can be moved
     // aside. Many may write at once as long as each of them can give way.
-    [[nodiscard]] Turns& turns() noexcept { return turns_; }
+    [[nodiscard]] FairSharedMutex& write_mutex() noexcept { return write_mutex_; }
 
-    // The judgement of a text, which is made once. A bare name of a table is looked for in the
+    // The verdict of a text, which is made once. A bare name of a table is looked for in the
     // schemas of `path`, an array as PostgreSQL writes it, or in public if there is none; the
-    // judgement has it with its schema.
-    [[nodiscard]] std::shared_ptr<const Script> judged(std::string_view sql,
-                                                       const Rules& rules,
-                                                       const std::string& path);
+    // verdict has it with its schema.
+    [[nodiscard]] std::shared_ptr<const Script> checked(std::string_view sql,
+                                                        const Rules& rules,
+                                                        const std::string& path);
     [[nodiscard]] TableName resolved(TableName name, const std::string& path);
     [[nodiscard]] std::optional<TableTraits> traits(const TableName& name);
     // Whether a statement may change more rows than it tells: by a cascade, or in a CTE.
-    [[nodiscard]] bool ripples(const Judged& statement);
+    [[nodiscard]] bool ripples(const CheckedStatement& statement);
     // How many rows a writing statement changes at most, if that can be told before it runs.
-    [[nodiscard]] std::optional<std::int64_t> rows_at_most(const Judged& statement);
+    [[nodiscard]] std::optional<std::int64_t> rows_at_most(const CheckedStatement& statement);
 
     // The catalogue's version, raised by every committed change of the schema.
     [[nodiscard]] std::uint64_t version();
@@ -140,14 +140,14 @@ private:
 
     [[nodiscard]] std::vector<std::vector<std::optional<std::string>>> ask(const std::string& sql);
     [[nodiscard]] std::vector<WritingFunction> writing_functions();
-    void look_into_functions(Judged& statement);
+    void look_into_functions(CheckedStatement& statement);
 
     const GatewayOptions& options_;
     const Clock& clock_;
     std::string id_;
     std::string database_;
     Doorman doorman_;
-    Turns turns_;
+    FairSharedMutex write_mutex_;
 
     std::mutex control_mutex_;
     std::unique_ptr<Backend> control_;
@@ -157,7 +157,7 @@ private:
     std::map<std::string, std::uint64_t, std::less<>> changed_;
     std::map<std::string, TableTraits, std::less<>> traits_;
     std::optional<std::vector<WritingFunction>> writing_functions_;
-    std::unordered_map<std::string, std::shared_ptr<const Script>> judged_;
+    std::unordered_map<std::string, std::shared_ptr<const Script>> checked_;
 
     std::mutex executors_mutex_;
     std::unordered_map<int, std::weak_ptr<Executor>> executors_;

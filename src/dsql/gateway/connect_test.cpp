@@ -1,5 +1,5 @@
 // Who gets in, and what the others are told.
-#include "gateway_fixture.hpp"
+#include "gateway/test/gateway_fixture.hpp"
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -37,10 +37,10 @@ protected:
                         std::string_view user = "admin") {
         const Client refused = with_token(token, user);
         EXPECT_FALSE(refused.connected());
-        EXPECT_THAT(refused.trouble(),
+        EXPECT_THAT(refused.response(),
                     testing::HasSubstr("FATAL:  unable to accept connection, access denied"));
-        EXPECT_THAT(refused.trouble(), testing::HasSubstr(hint));
-        EXPECT_EQ(refused.trouble().find(token), std::string::npos);
+        EXPECT_THAT(refused.response(), testing::HasSubstr(hint));
+        EXPECT_EQ(refused.response().find(token), std::string::npos);
     }
     const Wall now = system_clock().wall_now();
 };
@@ -132,7 +132,7 @@ TEST_F(GatewayConnect, WithoutTlsNobodyGetsIn) {
     params["sslmode"] = "disable";
     const Client refused(params);
     EXPECT_FALSE(refused.connected());
-    EXPECT_THAT(refused.trouble(), testing::HasSubstr("unable to accept connection"));
+    EXPECT_THAT(refused.response(), testing::HasSubstr("unable to accept connection"));
 }
 
 TEST_F(GatewayConnect, WithoutAServerNameNobodyGetsIn) {
@@ -140,7 +140,7 @@ TEST_F(GatewayConnect, WithoutAServerNameNobodyGetsIn) {
     params["sslsni"] = "0";
     const Client refused(params);
     EXPECT_FALSE(refused.connected());
-    EXPECT_THAT(refused.trouble(),
+    EXPECT_THAT(refused.response(),
                 testing::HasSubstr("unable to accept connection, sni was not received"));
 }
 
@@ -149,7 +149,7 @@ TEST_F(GatewayConnect, TheClusterMayBeNamedInTheOptions) {
     params["sslsni"] = "0";
     params["options"] = "-c amzn-cluster-id=" + cluster.id();
     const Client in(params);
-    EXPECT_TRUE(in.connected()) << in.trouble();
+    EXPECT_TRUE(in.connected()) << in.response();
 }
 
 TEST_F(GatewayConnect, ACertificateOfAnUnknownAuthorityIsNotTrusted) {
@@ -164,7 +164,7 @@ TEST_F(GatewayConnect, OnlyTheDatabasePostgresExists) {
     params["dbname"] = "orders";
     const Client refused(params);
     EXPECT_FALSE(refused.connected());
-    EXPECT_THAT(refused.trouble(), testing::HasSubstr("database \"orders\" does not exist"));
+    EXPECT_THAT(refused.response(), testing::HasSubstr("database \"orders\" does not exist"));
 }
 
 TEST_F(GatewayConnect, StartupOptionsFollowTheListOfParameters) {
@@ -172,7 +172,7 @@ TEST_F(GatewayConnect, StartupOptionsFollowTheListOfParameters) {
     params["application_name"] = "a story";
     params["options"] = R"(-c search_path=public -c extra_float_digits=2)";
     const Client in(params);
-    ASSERT_TRUE(in.connected()) << in.trouble();
+    ASSERT_TRUE(in.connected()) << in.response();
     EXPECT_EQ(in.exec("SHOW application_name").cell(), "a story");
     EXPECT_EQ(in.parameter("application_name"), "a story");
 
@@ -180,7 +180,7 @@ TEST_F(GatewayConnect, StartupOptionsFollowTheListOfParameters) {
     const Client refused(params);
     EXPECT_FALSE(refused.connected());
     EXPECT_THAT(
-        refused.trouble(),
+        refused.response(),
         testing::HasSubstr("setting configuration parameter \"statement_timeout\" not supported"));
 }
 
@@ -200,7 +200,7 @@ TEST(GatewayDoor, OpensAsOftenAsTheRateAllows) {
                                         {.access_key_id = test::gateway_key().access_key_id,
                                          .secret_access_key = test::gateway_key().secret},
                                         clock.wall_now());
-        return Client(params).trouble();
+        return Client(params).response();
     };
     for (int i = 0; i < 3; ++i) {
         EXPECT_EQ(knock(), "");
@@ -218,7 +218,7 @@ TEST(GatewayDoor, LetsInAsManyAsThereMayBe) {
     const test::DsqlCluster cluster(gateway);
     auto first = std::make_unique<Client>(cluster.params());
     const Client second(cluster.params());
-    EXPECT_THAT(Client(cluster.params()).trouble(),
+    EXPECT_THAT(Client(cluster.params()).response(),
                 testing::HasSubstr("Unable to accept connection, too many open connections."));
     first.reset();
     // Its place is free once the gateway has seen it go, and nobody tells when that is.

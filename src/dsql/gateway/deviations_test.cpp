@@ -2,7 +2,7 @@
 // does; docs/dsql-gateway.md tells both.
 #include <chrono>
 
-#include "gateway_fixture.hpp"
+#include "gateway/test/gateway_fixture.hpp"
 
 #include <holdfast/base/clock.hpp>
 

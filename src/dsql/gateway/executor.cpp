@@ -1,4 +1,4 @@
-#include "executor.hpp"
+#include "gateway/executor.hpp"
 
 #include <algorithm>
 
@@ -210,19 +210,19 @@ std::chrono::seconds Executor::age() const {
 }
 
 // What speaks against a statement here and now.
-std::optional<Trouble> Executor::objection(const Judged& statement) {
+std::optional<ErrorResponse> Executor::objection(const CheckedStatement& statement) {
     if (failed()) {
         return in_failed_transaction();
     }
     const GatewayLimits& limits = cluster_.options().limits;
     const std::chrono::seconds age = this->age();
     if (age > limits.transaction_age) {
-        return Trouble{.code = "54000",
-                       .message = fmt::format("transaction age limit of {}s exceeded",
-                                              limits.transaction_age.count()),
-                       .detail = fmt::format("Current transaction age {}s exceeds {}s",
-                                             age.count(),
-                                             limits.transaction_age.count())};
+        return ErrorResponse{.code = "54000",
+                             .message = fmt::format("transaction age limit of {}s exceeded",
+                                                    limits.transaction_age.count()),
+                             .detail = fmt::format("Current transaction age {}s exceeds {}s",
+                                                   age.count(),
+                                                   limits.transaction_age.count())};
     }
     if (cluster_.changed_since(schema_seen_, statement.tables)) {
         schema_seen_ = cluster_.version();
@@ -231,7 +231,7 @@ std::optional<Trouble> Executor::objection(const Judged& statement) {
     return objection_to_mixture(statement);
 }
 
-std::optional<Trouble> Executor::objection_to_mixture(const Judged& statement) {
+std::optional<ErrorResponse> Executor::objection_to_mixture(const CheckedStatement& statement) {
     const bool ddl = statement.kind == Kind::ddl;
     const bool dml = statement.kind == Kind::write || statement.kind == Kind::copy_in;
     if (ddl && ddl_ > 0) {
@@ -245,12 +245,12 @@ std::optional<Trouble> Executor::objection_to_mixture(const Judged& statement) {
     return std::nullopt;
 }
 
-Ending Executor::refuse(const Hold&, const Trouble& trouble) {
+Ending Executor::refuse(const Hold&, const ErrorResponse& response) {
     if (state_ == State::open) {
         rollback_to_snapshot();
         state_ = State::failed;
     }
-    return Ending::failed(trouble);
+    return Ending::failed(response);
 }
 
 // The server's own error, passed on.
@@ -303,12 +303,12 @@ Ending Executor::execute_alone(const Hold&,
 }
 
 Ending Executor::execute(Hold& hold, const Call& call, std::string_view bytes, const Sink& sink) {
-    const Judged& statement = *call.statement;
-    if (const auto trouble = objection(statement)) {
-        return refuse(hold, *trouble);
+    const CheckedStatement& statement = *call.statement;
+    if (const auto response = objection(statement)) {
+        return refuse(hold, *response);
     }
-    if (const auto trouble = objection_to_size(call)) {
-        return refuse(hold, *trouble);
+    if (const auto response = objection_to_size(call)) {
+        return refuse(hold, *response);
     }
     tables_.insert(tables_.end(), statement.tables.begin(), statement.tables.end());
     if (statement.kind == Kind::deallocate) {
@@ -333,7 +333,7 @@ Ending Executor::execute(Hold& hold, const Call& call, std::string_view bytes, c
 
 // What a doomed transaction has written is undone. Rather than answer as if it had never been, we
 // tell of the conflict before its commit.
-bool Executor::depends_on_own_writes(const Judged& statement) const {
+bool Executor::depends_on_own_writes(const CheckedStatement& statement) const {
     return std::any_of(log_.begin(), log_.end(), [&](const Call& call) {
         const auto& target = call.statement->target;
         return call.statement->kind == Kind::write && target &&
@@ -349,7 +349,7 @@ Ending Executor::told_early() {
 }
 
 Ending Executor::run_in_turn(const Call& call, std::string_view bytes, const Sink& sink) {
-    const Judged& statement = *call.statement;
+    const CheckedStatement& statement = *call.statement;
     const bool ripples = cluster_.ripples(statement);
     const std::int64_t before = ripples ? rows_changed_so_far() : 0;
     const Answer answer = exchange(bytes, sink);
@@ -366,7 +366,7 @@ Ending Executor::run_in_turn(const Call& call, std::string_view bytes, const Sin
 }
 
 Ending Executor::completed(const Call& call, const Answer& answer, std::int64_t rows) {
-    const Judged& statement = *call.statement;
+    const CheckedStatement& statement = *call.statement;
     rows_ += rows;
     if (rows_ > cluster_.options().limits.rows) {
         rollback_to_snapshot();
@@ -401,7 +401,7 @@ std::int64_t Executor::rows_changed_so_far() {
 
 // A statement that the server below has refused. Was somebody faster, or is it wrong by itself?
 Ending Executor::refused(const Call& call, const Answer& answer, const Sink& sink) {
-    const Judged& statement = *call.statement;
+    const CheckedStatement& statement = *call.statement;
     if (statement.async && answer.what().code == "23505" && !statement.index_name.empty()) {
         return leave_invalid_index(call, sink);
     }
@@ -493,29 +493,29 @@ Ending Executor::doomed(const Call& call, const Sink& sink) {
 // As the service does it: the statement succeeds, the commit will not. Empty if that cannot be
 // told.
 Ending Executor::answer_as_run(const Call& call, const Sink& sink) {
-    const Judged& statement = *call.statement;
+    const CheckedStatement& statement = *call.statement;
     if (statement.kind == Kind::write && statement.rows_of_values && !statement.returning &&
         !statement.on_conflict) {
         return Ending::done(fmt::format("INSERT 0 {}", *statement.rows_of_values));
     }
-    if (statement.twin.empty()) {
+    if (statement.rewrite.empty()) {
         return {};
     }
-    Call twin = call;
-    twin.types = types_of(call);
+    Call rewrite = call;
+    rewrite.types = types_of(call);
     if (statement.kind == Kind::lock) {
-        const Answer answer =
-            exchange(bytes_of(twin, statement.twin, call.simple), [&](const Message& message) {
-                if (message.type == 'D' || message.type == 'T') {
-                    sink(message);
-                }
-            });
+        const Answer answer = exchange(bytes_of(rewrite, statement.rewrite, call.simple),
+                                       [&](const Message& message) {
+                                           if (message.type == 'D' || message.type == 'T') {
+                                               sink(message);
+                                           }
+                                       });
         return {.completion = answer.ok() ? answer.completion : std::string{}, .error = {}};
     }
-    twin.arguments = with_text_results(call.arguments);
+    rewrite.arguments = with_text_results(call.arguments);
     std::string count;
     const Answer answer =
-        exchange(bytes_of(twin, statement.twin, false), [&count](const Message& message) {
+        exchange(bytes_of(rewrite, statement.rewrite, false), [&count](const Message& message) {
             if (message.type == 'D') {
                 BodyReader body(message.body);
                 (void)body.int16();
@@ -531,8 +531,8 @@ Ending Executor::answer_as_run(const Call& call, const Sink& sink) {
 }
 
 Ending Executor::copy_in(Hold& hold, const Call& call, const std::string& data) {
-    if (const auto trouble = objection(*call.statement)) {
-        return refuse(hold, *trouble);
+    if (const auto response = objection(*call.statement)) {
+        return refuse(hold, *response);
     }
     tables_.insert(tables_.end(), call.statement->tables.begin(), call.statement->tables.end());
     const Turn turn(*this, hold);

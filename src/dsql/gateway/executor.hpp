@@ -20,15 +20,15 @@
 #include <utility>
 #include <vector>
 
-#include "cluster.hpp"
-#include "occupancy.hpp"
+#include "gateway/cluster.hpp"
+#include "gateway/occupancy.hpp"
 
 namespace holdfast::dsql {
 
 // One statement with its arguments, so that it can be run again.
 struct Call {
     std::shared_ptr<const Script> script;  // Owns the statement.
-    const Judged* statement = nullptr;
+    const CheckedStatement* statement = nullptr;
     std::string types = std::string(2, '\0');      // As in Parse: how many, and which.
     std::string arguments = std::string(6, '\0');  // As in Bind: formats, values, result formats.
     bool simple = true;                            // Came as a Query: its rows need a description.
@@ -52,7 +52,9 @@ struct Ending {
 
     [[nodiscard]] bool ok() const noexcept { return error.empty(); }
     [[nodiscard]] static Ending done(std::string_view tag);
-    [[nodiscard]] static Ending failed(const Trouble& trouble) { return {{}, trouble.bytes()}; }
+    [[nodiscard]] static Ending failed(const ErrorResponse& response) {
+        return {{}, response.bytes()};
+    }
 };
 
 // A step of a client's that shares an exchange with others, or an answer of our own that has its
@@ -127,7 +129,7 @@ public:
                                        const std::vector<TableName>& tables,
                                        std::string_view bytes,
                                        const Sink& sink);
-    // What the session's settings have to say to who judges its statements.
+    // What the session's settings have to say to who checks its statements.
     struct Settings {
         std::string search_path;  // The schemas in which a bare name is looked for, an array.
         bool sync_create_index = false;
@@ -138,7 +140,7 @@ public:
     // COPY ... FROM STDIN, whose data have been collected.
     [[nodiscard]] Ending copy_in(Hold& hold, const Call& call, const std::string& data);
     // Fails an open transaction for a reason of the gateway's own.
-    [[nodiscard]] Ending refuse(const Hold& hold, const Trouble& trouble);
+    [[nodiscard]] Ending refuse(const Hold& hold, const ErrorResponse& response);
 
     // The types of a statement's parameters, whether the client named them or not.
     [[nodiscard]] std::string types_of(const Call& call);
@@ -159,9 +161,9 @@ private:
         void take(Executor& executor, Hold& hold, Company company) {
             hold.unlock();
             if (company == Company::alone) {
-                alone_ = std::unique_lock(executor.cluster_.turns());
+                alone_ = std::unique_lock(executor.cluster_.write_mutex());
             } else {
-                shared_ = std::shared_lock(executor.cluster_.turns());
+                shared_ = std::shared_lock(executor.cluster_.write_mutex());
             }
             hold.lock();
         }
@@ -172,8 +174,8 @@ private:
         [[nodiscard]] bool taken() const { return alone_.owns_lock() || shared_.owns_lock(); }
 
     private:
-        std::unique_lock<Turns> alone_;
-        std::shared_lock<Turns> shared_;
+        std::unique_lock<FairSharedMutex> alone_;
+        std::shared_lock<FairSharedMutex> shared_;
     };
 
     // What goes down in one exchange, and what has come back.
@@ -185,15 +187,16 @@ private:
         std::size_t answered = 0;  // Parts.
     };
 
-    [[nodiscard]] std::optional<Trouble> objection(const Judged& statement);
-    [[nodiscard]] std::optional<Trouble> objection_to_size(const Call& call);
+    [[nodiscard]] std::optional<ErrorResponse> objection(const CheckedStatement& statement);
+    [[nodiscard]] std::optional<ErrorResponse> objection_to_size(const Call& call);
     [[nodiscard]] std::int64_t stored_size(std::string_view value);
-    [[nodiscard]] std::optional<Trouble> objection_to_mixture(const Judged& statement);
+    [[nodiscard]] std::optional<ErrorResponse> objection_to_mixture(
+        const CheckedStatement& statement);
     [[nodiscard]] Ending run_in_turn(const Call& call, std::string_view bytes, const Sink& sink);
     [[nodiscard]] Ending completed(const Call& call, const Answer& answer, std::int64_t rows);
     [[nodiscard]] Ending refused(const Call& call, const Answer& answer, const Sink& sink);
     [[nodiscard]] Ending doomed(const Call& call, const Sink& sink);
-    [[nodiscard]] bool depends_on_own_writes(const Judged& statement) const;
+    [[nodiscard]] bool depends_on_own_writes(const CheckedStatement& statement) const;
     [[nodiscard]] Ending told_early();
     [[nodiscard]] Ending answer_as_run(const Call& call, const Sink& sink);
     [[nodiscard]] Answer run_own(std::string text);
@@ -262,7 +265,7 @@ private:
     const bool early_abort_;
     Occupancy busy_;
     std::uint64_t schema_seen_;
-    std::map<std::pair<const Judged*, std::string>, Touches> touches_;
+    std::map<std::pair<const CheckedStatement*, std::string>, Touches> touches_;
     std::uint64_t touches_made_ = 0;
 
     // Of the transaction.

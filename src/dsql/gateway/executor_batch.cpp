@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "executor.hpp"
+#include "gateway/executor.hpp"
 
 namespace holdfast::dsql {
 
@@ -34,7 +34,7 @@ bool Part::hear(const Message& message) {
 
 std::optional<std::int64_t> Executor::rows_if_shared(const Call& call,
                                                      std::span<const Part> before) {
-    const Judged& statement = *call.statement;
+    const CheckedStatement& statement = *call.statement;
     const GatewayLimits& limits = cluster_.options().limits;
     if (state_ != State::open || doomed_ || ddl_ > 0 || statement.refusal ||
         call.arguments.size() > static_cast<std::size_t>(limits.value_bytes) ||
@@ -90,7 +90,7 @@ std::optional<Executor::Together> Executor::gather(std::span<const Part> parts, 
     for (const Part& part : parts) {
         together.bytes += part.bytes;
         if (part.call) {
-            const Judged& statement = *part.call->statement;
+            const CheckedStatement& statement = *part.call->statement;
             tables_.insert(tables_.end(), statement.tables.begin(), statement.tables.end());
             dml_ = dml_ || statement.kind == Kind::write;
         }

@@ -1,5 +1,5 @@
 // How a transaction of the gateway ends.
-#include "executor.hpp"
+#include "gateway/executor.hpp"
 #include <fmt/core.h>
 
 namespace holdfast::dsql {
@@ -74,7 +74,7 @@ std::optional<int> Executor::append_touches_of(std::string& bytes, const Call& c
     return static_cast<int>(touches->names.size());
 }
 
-// PostgreSQL forgets a row lock at commit; the service judges FOR UPDATE as a write. So the row is
+// PostgreSQL forgets a row lock at commit; the service checks FOR UPDATE as a write. So the row is
 // written as it is. How many statements that takes; empty if one is refused: then the transaction
 // is doomed, or a statement that has not run yet is wrong by itself. Requires: our turn.
 std::optional<int> Executor::append_touches(std::string& bytes, std::span<const Part> parts) {
@@ -107,9 +107,9 @@ Ending Executor::too_large(Hold& hold) {
     if (!touched || !exchange(bytes, {}).ok()) {
         return conflict_at_commit();
     }
-    const Trouble trouble = transaction_too_large(bytes_, cluster_.options().limits.bytes);
+    const ErrorResponse response = transaction_too_large(bytes_, cluster_.options().limits.bytes);
     rollback(hold);
-    return Ending::failed(trouble);
+    return Ending::failed(response);
 }
 
 Ending Executor::schema_conflict_at_commit(const Hold& hold) {
@@ -123,10 +123,10 @@ Ending Executor::commit(Hold& hold) {
         rollback(hold);
         return Ending::done("ROLLBACK");
     }
-    const Judged nothing;
-    if (const auto trouble = objection(nothing)) {  // Its age.
+    const CheckedStatement nothing;
+    if (const auto response = objection(nothing)) {  // Its age.
         rollback(hold);
-        return Ending::failed(*trouble);
+        return Ending::failed(*response);
     }
     if (cluster_.changed_since(schema_at_begin_, tables_) && ddl_ == 0) {
         return schema_conflict_at_commit(hold);

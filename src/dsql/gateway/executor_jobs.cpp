@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cctype>
 
-#include "executor.hpp"
-#include "job_id.hpp"
+#include "gateway/executor.hpp"
+#include "gateway/job_id.hpp"
 #include <fmt/core.h>
 
 namespace holdfast::dsql {
@@ -37,7 +37,7 @@ Answer Executor::run_own(std::string text) {
 // A unique index over rows that are not unique: the order is taken, the job fails, and an index is
 // left that is not valid.
 Ending Executor::leave_invalid_index(const Call& call, const Sink& sink) {
-    const Judged& statement = *call.statement;
+    const CheckedStatement& statement = *call.statement;
     rollback_to_snapshot();
     replay();
     std::string plain = statement.text;
@@ -55,7 +55,7 @@ Ending Executor::leave_invalid_index(const Call& call, const Sink& sink) {
 
 // CREATE INDEX ASYNC and ALTER TABLE ASYNC answer with the id of a job.
 Ending Executor::order_job(const Call& call, const Sink& sink, std::string_view failure) {
-    const Judged& statement = *call.statement;
+    const CheckedStatement& statement = *call.statement;
     const std::string id = new_job_id();
     const bool index = find_word(statement.text, "index") != std::string::npos;
     const std::string object = !statement.index_name.empty() ? statement.index_name

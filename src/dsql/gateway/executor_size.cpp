@@ -1,7 +1,7 @@
 // How large a single value may be.
 #include <array>
 
-#include "executor.hpp"
+#include "gateway/executor.hpp"
 #include <fmt/core.h>
 
 namespace holdfast::dsql {
@@ -82,7 +82,7 @@ std::int64_t Executor::stored_size(std::string_view value) {
     return answer.ok() ? std::stoll(size) : static_cast<std::int64_t>(value.size());
 }
 
-std::optional<Trouble> Executor::objection_to_size(const Call& call) {
+std::optional<ErrorResponse> Executor::objection_to_size(const Call& call) {
     const std::int64_t limit = cluster_.options().limits.value_bytes;
     if (call.statement->kind != Kind::write ||
         call.arguments.size() <= static_cast<std::size_t>(limit)) {
@@ -92,7 +92,7 @@ std::optional<Trouble> Executor::objection_to_size(const Call& call) {
     if (!value || stored_size(value->bytes) <= limit) {
         return std::nullopt;
     }
-    return Trouble{
+    return ErrorResponse{
         .code = "54000",
         .message = fmt::format("datatype limit greater than {} bytes not supported for {}",
                                limit,

@@ -8,10 +8,10 @@
 #include <system_error>
 #include <thread>
 
-#include "cluster.hpp"
-#include "conversation.hpp"
-#include "executor.hpp"
-#include "greeting.hpp"
+#include "gateway/cluster.hpp"
+#include "gateway/executor.hpp"
+#include "gateway/wire/handshake.hpp"
+#include "gateway/wire/wire_session.hpp"
 #include <arpa/inet.h>
 #include <fmt/core.h>
 #include <netdb.h>
@@ -261,13 +261,13 @@ private:
                 log("the server below has failed", error.what());
             }
             (void)channel.write(
-                Trouble{.code = "XX000", .message = error.what(), .fatal = true}.bytes());
+                ErrorResponse{.code = "XX000", .message = error.what(), .fatal = true}.bytes());
         } catch (const Error& error) {
             const bool long_message = error.code() == Code::limit_exceeded;
             (void)channel.write(
-                Trouble{.code = "08P01",
-                        .message = long_message ? "invalid message length" : error.what(),
-                        .fatal = true}
+                ErrorResponse{.code = "08P01",
+                              .message = long_message ? "invalid message length" : error.what(),
+                              .fatal = true}
                     .bytes());
         } catch (const std::exception& error) {
             log("a connection has failed", error.what());
@@ -284,16 +284,16 @@ private:
         if (!startup) {
             return;
         }
-        const auto say = [&channel](const Trouble& trouble) {
-            (void)channel.write(trouble.bytes());
+        const auto say = [&channel](const ErrorResponse& response) {
+            (void)channel.write(response.bytes());
         };
         if (!tls) {
             return say({.code = "08006",
                         .message = "unable to accept connection, TLS is required",
                         .fatal = true});
         }
-        if (const auto trouble = objection_to(*startup)) {
-            return say(*trouble);
+        if (const auto response = objection_to(*startup)) {
+            return say(*response);
         }
         Cluster* cluster = find(startup->cluster_id());
         if (cluster == nullptr) {
@@ -309,13 +309,13 @@ private:
         if (const auto fault = cluster->fault_at(FaultPoint::connect)) {
             return say_fault(say, *fault);
         }
-        if (const auto trouble = cluster->doorman().enter()) {
-            return say(*trouble);
+        if (const auto response = cluster->doorman().enter()) {
+            return say(*response);
         }
         const std::shared_ptr<void> leaves(nullptr,
                                            [cluster](void*) { cluster->doorman().leave(); });
-        if (const auto trouble = authenticate(*cluster, *startup, channel, stream)) {
-            return say(*trouble);
+        if (const auto response = authenticate(*cluster, *startup, channel, stream)) {
+            return say(*response);
         }
         talk(*cluster, *startup, channel, stream);
     }
@@ -324,18 +324,18 @@ private:
     static void say_fault(const Say& say, GatewayFault fault) {
         switch (fault) {
             case GatewayFault::too_many:
-                return say(
-                    Trouble{.code = "53300",
-                            .message = "Unable to accept connection, too many open connections.",
-                            .fatal = true});
+                return say(ErrorResponse{
+                    .code = "53300",
+                    .message = "Unable to accept connection, too many open connections.",
+                    .fatal = true});
             case GatewayFault::rate_exceeded:
-                return say(Trouble{.code = "53400",
-                                   .message = "Unable to accept connection, rate exceeded.",
-                                   .fatal = true});
+                return say(ErrorResponse{.code = "53400",
+                                         .message = "Unable to accept connection, rate exceeded.",
+                                         .fatal = true});
             case GatewayFault::unavailable:
             case GatewayFault::unavailable_after:
                 return say(
-                    Trouble{.code = "XX000", .message = "server unavailable", .fatal = true});
+                    ErrorResponse{.code = "XX000", .message = "server unavailable", .fatal = true});
             default:
                 throw HangUp{};
         }
@@ -343,7 +343,7 @@ private:
 
     void talk(Cluster& cluster, const Startup& startup, Channel& channel, MessageStream& stream) {
         auto backend = open_backend(cluster, startup);
-        const std::string greeting = welcome(*backend, startup);
+        const std::string handshake = welcome(*backend, startup);
         const int pid = backend->pid();
         const auto executor =
             std::make_shared<Executor>(cluster, std::move(backend), early_abort_.load());
@@ -354,8 +354,8 @@ private:
         });
         ++cluster.counters.open;
         ++cluster.counters.opened;
-        if (channel.write(greeting)) {
-            Conversation(cluster, channel, stream, executor, startup.sets_judging()).run();
+        if (channel.write(handshake)) {
+            WireSession(cluster, channel, stream, executor, startup.sets_rules()).run();
         }
     }
 

@@ -1,4 +1,4 @@
-#include "job_id.hpp"
+#include "gateway/job_id.hpp"
 
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 // The protocol as clients speak it: prepared statements, pipelines, COPY, failed transactions.
-#include "gateway_fixture.hpp"
+#include "gateway/test/gateway_fixture.hpp"
 
 namespace holdfast::dsql::tests {
 

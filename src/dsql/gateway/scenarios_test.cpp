@@ -3,7 +3,7 @@
 #include <map>
 #include <ostream>
 
-#include "gateway_fixture.hpp"
+#include "gateway/test/gateway_fixture.hpp"
 
 namespace holdfast::dsql::tests {
 

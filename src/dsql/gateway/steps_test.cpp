@@ -3,9 +3,9 @@
 #include <chrono>
 #include <utility>
 
-#include "channel.hpp"
-#include "gateway_fixture.hpp"
-#include "trouble.hpp"
+#include "gateway/test/gateway_fixture.hpp"
+#include "gateway/wire/channel.hpp"
+#include "gateway/wire/error_response.hpp"
 
 #include <holdfast/dsql/wire.hpp>
 
@@ -165,7 +165,7 @@ TEST_F(GatewaySteps, WhatWasClosedBesideARefusedStatementIsClosed) {
     EXPECT_EQ(wire.parse("s", "SELECT 2").sync().hear('Z'), (Heard{"1", "ZI"}));
 }
 
-// Else what is run would not be what is judged.
+// Else what is run would not be what is checked.
 TEST_F(GatewaySteps, ANameThatIsTakenKeepsItsStatement) {
     ASSERT_EQ(wire.parse("s", "UPDATE t SET v = v + 1 WHERE id = 1").sync().hear('Z'),
               (Heard{"1", "ZI"}));

@@ -1,4 +1,4 @@
-#include "system_schema.hpp"
+#include "gateway/system_schema.hpp"
 
 namespace holdfast::dsql {
 

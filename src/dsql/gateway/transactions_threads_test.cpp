@@ -3,7 +3,7 @@
 #include <barrier>
 #include <thread>
 
-#include "gateway_fixture.hpp"
+#include "gateway/test/gateway_fixture.hpp"
 
 #include <holdfast/base/manual_clock.hpp>
 #include <holdfast/base/random.hpp>
@@ -404,9 +404,9 @@ TEST_F(GatewayTransactions, FaultsStrikeByRule) {
     EXPECT_EQ(value(), "7");
 
     arm(FaultPoint::connect, GatewayFault::too_many);
-    EXPECT_THAT(Client(cluster.params()).trouble(), HasSubstr("too many open connections"));
+    EXPECT_THAT(Client(cluster.params()).response(), HasSubstr("too many open connections"));
     arm(FaultPoint::connect, GatewayFault::rate_exceeded);
-    EXPECT_THAT(Client(cluster.params()).trouble(), HasSubstr("rate exceeded"));
+    EXPECT_THAT(Client(cluster.params()).response(), HasSubstr("rate exceeded"));
 
     const Client ended = client();
     gateway.hang_up(cluster.id());

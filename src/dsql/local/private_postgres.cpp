@@ -6,7 +6,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "watchdog.hpp"
+#include "local/watchdog.hpp"
 #include <fmt/core.h>
 #include <libpq-fe.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "watchdog.hpp"
+#include "local/watchdog.hpp"
 
 #include <array>
 #include <cerrno>

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstddef>
 
-#include "stored_layout.hpp"
+#include "stored/layout.hpp"
 
 namespace holdfast::flow {
 namespace {

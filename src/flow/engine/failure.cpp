@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "json_text.hpp"
+#include "stored/json_text.hpp"
 
 namespace holdfast::flow {
 namespace {

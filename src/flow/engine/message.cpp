@@ -1,6 +1,6 @@
 #include <holdfast/flow_engine/message.hpp>
 
-#include "stored_layout.hpp"
+#include "stored/layout.hpp"
 
 namespace holdfast::flow {
 

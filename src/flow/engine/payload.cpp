@@ -7,7 +7,7 @@
 #include <optional>
 #include <system_error>
 
-#include "json_text.hpp"
+#include "stored/json_text.hpp"
 #include <fmt/format.h>
 
 #include <holdfast/base/error.hpp>

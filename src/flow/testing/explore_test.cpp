@@ -2,10 +2,10 @@
 
 #include <set>
 
-#include "story.hpp"
+#include "test/loan_fixture.hpp"
 #include <gtest/gtest.h>
 
-namespace holdfast::flow::stories {
+namespace holdfast::flow::tests {
 
 namespace {
 
@@ -25,11 +25,11 @@ Workflow<int> race(Context& ctx, std::string prefix) {
 
 }  // namespace
 
-}  // namespace holdfast::flow::stories
+}  // namespace holdfast::flow::tests
 
-HOLDFAST_NAME(holdfast::flow::stories::race, "test.race");
+HOLDFAST_NAME(holdfast::flow::tests::race, "test.race");
 
-namespace holdfast::flow::stories {
+namespace holdfast::flow::tests {
 
 namespace {
 
@@ -113,4 +113,4 @@ TEST(Explore, MoreOrdersThanAllowedAreDrawnAtRandom) {
 
 }  // namespace
 
-}  // namespace holdfast::flow::stories
+}  // namespace holdfast::flow::tests

@@ -1,13 +1,13 @@
 #include <holdfast/flow_testing/faulty_provider.hpp>
 
-#include "story.hpp"
+#include "test/loan_fixture.hpp"
 #include <gtest/gtest.h>
 
 #include <holdfast/base/error.hpp>
 #include <holdfast/flow_testing/world.hpp>
 #include <holdfast/testing/check.hpp>
 
-namespace holdfast::flow::stories {
+namespace holdfast::flow::tests {
 
 namespace {
 
@@ -113,4 +113,4 @@ TEST(FaultyProvider, EveryCallHasItsName) {
 
 }  // namespace
 
-}  // namespace holdfast::flow::stories
+}  // namespace holdfast::flow::tests

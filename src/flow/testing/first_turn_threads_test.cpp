@@ -1,5 +1,5 @@
 // The database fails while a start and its first turn are being committed.
-#include "story.hpp"
+#include "test/loan_fixture.hpp"
 #include <gtest/gtest.h>
 
 #include <holdfast/base/error.hpp>
@@ -9,7 +9,7 @@
 #include <holdfast/sql/database.hpp>
 #include <holdfast/testing/database.hpp>
 
-namespace holdfast::flow::stories {
+namespace holdfast::flow::tests {
 
 namespace {
 
@@ -70,4 +70,4 @@ TEST_F(FirstTurnFaults, WithoutTheStoresClockNoTurnIsDated) {
 
 }  // namespace
 
-}  // namespace holdfast::flow::stories
+}  // namespace holdfast::flow::tests

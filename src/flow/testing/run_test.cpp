@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "story.hpp"
+#include "test/loan_fixture.hpp"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace holdfast::flow::runs {
 
 using namespace std::chrono_literals;
-using stories::Loan;
+using tests::Loan;
 
 inline constexpr Signal<int> bell{"bell"};
 inline constexpr Channel<int> numbers{"numbers"};
@@ -50,12 +50,12 @@ Workflow<std::string> cleans_up(Context& ctx) {
     }
     if (cancelled) {
         const Shield shield = ctx.shield();
-        co_await ctx.activity<&stories::nudge>("bob");
+        co_await ctx.activity<&tests::nudge>("bob");
     }
     co_return cancelled ? "stopped" : "done";
 }
 Workflow<Unit> waits_for_much(Context& ctx) {
-    auto offer = ctx.start(ctx.activity<&stories::quote>("slow"));
+    auto offer = ctx.start(ctx.activity<&tests::quote>("slow"));
     co_await any(ctx.receive(numbers), ctx.await_signal(bell));
     co_await offer;
     co_return Unit{};
@@ -85,7 +85,7 @@ Workflow<std::string> tidies_up_later(Context& ctx, int round) {
     }
     if (stopped) {
         const Shield shield = ctx.shield();
-        co_await ctx.activity<&stories::nudge>("bob");
+        co_await ctx.activity<&tests::nudge>("bob");
     }
     co_return stopped ? "tidied up" : "slept";
 }
@@ -110,12 +110,12 @@ namespace {
 using flow::test::run;
 using flow::test::Unexpected;
 using flow::test::World;
-using stories::decisions;
-using stories::nudge;
-using stories::quote;
-using stories::review;
-using stories::tender;
 using testing::HasSubstr;
+using tests::decisions;
+using tests::nudge;
+using tests::quote;
+using tests::review;
+using tests::tender;
 
 const Loan loan{.id = "loan-7", .officer = "ann"};
 
@@ -229,7 +229,7 @@ TEST(Run, AnythingAWorldCanDoIsAStep) {
                      .on<&nudge>()
                      .after(50h)
                      .then([&](World& world) {
-                         seen = world.query(flow::test::run_id, stories::reminders_so_far);
+                         seen = world.query(flow::test::run_id, tests::reminders_so_far);
                          world.crash();
                      })
                      .signal(decisions, "late");

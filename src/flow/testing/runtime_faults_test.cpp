@@ -12,7 +12,7 @@
 #include <holdfast/testing/check.hpp>
 #include <holdfast/testing/database.hpp>
 
-namespace holdfast::flow::stories {
+namespace holdfast::flow::tests {
 namespace {
 
 using namespace std::chrono_literals;
@@ -44,12 +44,12 @@ std::string linger(ActivityContext& ctx, std::string text) {
 }
 
 }  // namespace
-}  // namespace holdfast::flow::stories
+}  // namespace holdfast::flow::tests
 
-HOLDFAST_NAME(holdfast::flow::stories::post, "test.post");
-HOLDFAST_NAME(holdfast::flow::stories::linger, "test.linger");
+HOLDFAST_NAME(holdfast::flow::tests::post, "test.post");
+HOLDFAST_NAME(holdfast::flow::tests::linger, "test.linger");
 
-namespace holdfast::flow::stories {
+namespace holdfast::flow::tests {
 namespace {
 
 Workflow<std::string> posts(Context& ctx, std::string entry) {
@@ -66,13 +66,13 @@ Workflow<std::string> naps(Context& ctx) {
 }
 
 }  // namespace
-}  // namespace holdfast::flow::stories
+}  // namespace holdfast::flow::tests
 
-HOLDFAST_NAME(holdfast::flow::stories::posts, "test.posts");
-HOLDFAST_NAME(holdfast::flow::stories::lingers, "test.lingers");
-HOLDFAST_NAME(holdfast::flow::stories::naps, "test.naps");
+HOLDFAST_NAME(holdfast::flow::tests::posts, "test.posts");
+HOLDFAST_NAME(holdfast::flow::tests::lingers, "test.lingers");
+HOLDFAST_NAME(holdfast::flow::tests::naps, "test.naps");
 
-namespace holdfast::flow::stories {
+namespace holdfast::flow::tests {
 namespace {
 
 class RuntimeFaults : public testing::TestWithParam<holdfast::test::Backend> {
@@ -408,4 +408,4 @@ INSTANTIATE_TEST_SUITE_P(Every,
                          holdfast::test::backend_name);
 
 }  // namespace
-}  // namespace holdfast::flow::stories
+}  // namespace holdfast::flow::tests

@@ -3,14 +3,14 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "story.hpp"
+#include "test/loan_fixture.hpp"
 #include <gtest/gtest.h>
 
 #include <holdfast/sql/schema.hpp>
 #include <holdfast/testing/check.hpp>
 #include <holdfast/testing/temp_dir.hpp>
 
-namespace holdfast::flow::stories {
+namespace holdfast::flow::tests {
 
 namespace {
 
@@ -33,11 +33,11 @@ void enter(sql::Tx& tx, std::string note) {
 
 }  // namespace
 
-}  // namespace holdfast::flow::stories
+}  // namespace holdfast::flow::tests
 
-HOLDFAST_NAME(holdfast::flow::stories::enter, "test.enter");
+HOLDFAST_NAME(holdfast::flow::tests::enter, "test.enter");
 
-namespace holdfast::flow::stories {
+namespace holdfast::flow::tests {
 
 namespace {
 
@@ -81,14 +81,14 @@ private:
 
 }  // namespace
 
-}  // namespace holdfast::flow::stories
+}  // namespace holdfast::flow::tests
 
-HOLDFAST_NAME(holdfast::flow::stories::keep, "test.keep");
-HOLDFAST_NAME(holdfast::flow::stories::parent, "test.parent");
-HOLDFAST_NAME(holdfast::flow::stories::forgetful, "test.forgetful");
-HOLDFAST_NAME(holdfast::flow::stories::patient, "test.patient");
+HOLDFAST_NAME(holdfast::flow::tests::keep, "test.keep");
+HOLDFAST_NAME(holdfast::flow::tests::parent, "test.parent");
+HOLDFAST_NAME(holdfast::flow::tests::forgetful, "test.forgetful");
+HOLDFAST_NAME(holdfast::flow::tests::patient, "test.patient");
 
-namespace holdfast::flow::stories {
+namespace holdfast::flow::tests {
 
 namespace {
 
@@ -297,4 +297,4 @@ TEST(World, AGoldenHistoryIsWrittenAndThenHeldUp) {
 
 }  // namespace
 
-}  // namespace holdfast::flow::stories
+}  // namespace holdfast::flow::tests

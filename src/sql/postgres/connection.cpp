@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include <holdfast/base/assert.hpp>
-#include <holdfast/pool/stages.hpp>
+#include <holdfast/pool/open_phases.hpp>
 
 namespace holdfast::sql::postgres {
 namespace {
@@ -98,8 +98,8 @@ pool::FailureClass failure_class(const DatabaseError& error) {
     return pool::FailureClass::other;
 }
 
-std::string_view opening_cure(SqlState state, std::string_view hint, pool::Stage stage) {
-    if (state.empty() && stage == pool::Stage::tls) {
+std::string_view opening_cure(SqlState state, std::string_view hint, pool::OpenPhase phase) {
+    if (state.empty() && phase == pool::OpenPhase::tls) {
         return "check sslmode and sslrootcert in the database URL, and the server's certificate";
     }
     if (classify_opening(state, hint) == ErrorClass::permanent && state.category() == "08") {
@@ -118,7 +118,7 @@ std::string_view opening_cure(SqlState state, std::string_view hint, pool::Stage
 }
 
 // The error as a database's, so that it carries its SQLSTATE.
-DatabaseError opening_failed(PGconn* raw, pool::Stage stage) {
+DatabaseError opening_failed(PGconn* raw, pool::OpenPhase phase) {
     const std::string_view whole = libpq().PQerrorMessage(raw);
     const SqlState state = state_of_opening(whole);
     std::string message = one_line(whole.substr(0, whole.find('\n')));
@@ -134,8 +134,8 @@ DatabaseError opening_failed(PGconn* raw, pool::Stage stage) {
                                          message,
                                          hint.empty() ? "" : ": ",
                                          hint,
-                                         to_string(stage),
-                                         opening_cure(state, hint, stage));
+                                         to_string(phase),
+                                         opening_cure(state, hint, phase));
     if (state.empty()) {
         return ConnectionLost(Outcome::not_applied, text);
     }
@@ -144,19 +144,19 @@ DatabaseError opening_failed(PGconn* raw, pool::Stage stage) {
     return error;
 }
 
-pool::Stage stage_of(ConnStatusType status) {
+pool::OpenPhase phase_of(ConnStatusType status) {
     switch (status) {
         case CONNECTION_NEEDED:
         case CONNECTION_STARTED:
-            return pool::Stage::tcp;
+            return pool::OpenPhase::tcp;
         case CONNECTION_SSL_STARTUP:
-            return pool::Stage::tls;
+            return pool::OpenPhase::tls;
         case CONNECTION_MADE:
         case CONNECTION_AWAITING_RESPONSE:
         case CONNECTION_AUTH_OK:
-            return pool::Stage::auth;
+            return pool::OpenPhase::auth;
         default:
-            return pool::Stage::init;
+            return pool::OpenPhase::init;
     }
 }
 
@@ -223,9 +223,9 @@ Connection::~Connection() {
 std::unique_ptr<Connection> Connection::open(const ConnectParams& params,
                                              Deadline deadline,
                                              const std::stop_token& stop,
-                                             pool::Stages& stages,
+                                             pool::OpenPhases& phases,
                                              std::function<void()> on_close) {
-    stages.enter(pool::Stage::tcp);
+    phases.enter(pool::OpenPhase::tcp);
     std::vector<const char*> keywords;
     std::vector<const char*> values;
     for (const auto& [keyword, value] : params) {
@@ -244,11 +244,12 @@ std::unique_ptr<Connection> Connection::open(const ConnectParams& params,
     const std::stop_callback raise(stop, [&] { connection->signal_.raise(); });
 
     PostgresPollingStatusType next = PGRES_POLLING_WRITING;
-    pool::Stage stage = pool::Stage::tcp;
+    pool::OpenPhase phase = pool::OpenPhase::tcp;
     while (libpq().PQstatus(raw) != CONNECTION_BAD && next != PGRES_POLLING_OK) {
-        if (const pool::Stage next_stage = stage_of(libpq().PQstatus(raw)); next_stage != stage) {
-            stage = next_stage;
-            stages.enter(stage);
+        if (const pool::OpenPhase next_phase = phase_of(libpq().PQstatus(raw));
+            next_phase != phase) {
+            phase = next_phase;
+            phases.enter(phase);
         }
         const Wait wait = wait_for_socket(
             libpq().PQsocket(raw), next == PGRES_POLLING_WRITING, deadline, connection->signal_);
@@ -257,7 +258,7 @@ std::unique_ptr<Connection> Connection::open(const ConnectParams& params,
                 Outcome::not_applied,
                 fmt::format("opening a connection {} at stage {}; check that the server answers",
                             wait == Wait::stopped ? "was stopped" : "took too long",
-                            to_string(stage)));
+                            to_string(phase)));
         }
         next = libpq().PQconnectPoll(raw);
         if (next == PGRES_POLLING_FAILED) {
@@ -265,7 +266,7 @@ std::unique_ptr<Connection> Connection::open(const ConnectParams& params,
         }
     }
     if (libpq().PQstatus(raw) != CONNECTION_OK) {
-        throw opening_failed(raw, stage);
+        throw opening_failed(raw, phase);
     }
     libpq().PQsetnonblocking(raw, 1);
     libpq().PQenterPipelineMode(raw);

@@ -60,7 +60,7 @@ public:
     [[nodiscard]] static std::unique_ptr<Connection> open(const ConnectParams& params,
                                                           Deadline deadline,
                                                           const std::stop_token& stop,
-                                                          pool::Stages& stages,
+                                                          pool::OpenPhases& phases,
                                                           std::function<void()> on_close);
     ~Connection() override;
 

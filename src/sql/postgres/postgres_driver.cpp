@@ -14,8 +14,8 @@
 
 #include <holdfast/base/log.hpp>
 #include <holdfast/base/units.hpp>
+#include <holdfast/pool/open_phases.hpp>
 #include <holdfast/pool/pool.hpp>
-#include <holdfast/pool/stages.hpp>
 
 namespace holdfast::sql {
 namespace postgres {
@@ -44,9 +44,9 @@ public:
 
     std::unique_ptr<pool::Connection> open(Deadline deadline,
                                            std::stop_token stop,
-                                           pool::Stages& stages) override {
+                                           pool::OpenPhases& phases) override {
         try {
-            return open_connection(deadline, stop, stages);
+            return open_connection(deadline, stop, phases);
         } catch (const DatabaseError& error) {
             throw to_open_error(error);
         }
@@ -54,15 +54,15 @@ public:
 
     std::unique_ptr<Connection> open_connection(Deadline deadline,
                                                 const std::stop_token& stop,
-                                                pool::Stages& stages) {
+                                                pool::OpenPhases& phases) {
         for (bool again = true;; again = false) {
-            const ConnectParams params = source_->prepare(deadline, stop, stages);
+            const ConnectParams params = source_->prepare(deadline, stop, phases);
             try {
                 const Deadline soon = deadline.earlier(Deadline::after(patience_of(params)));
-                stages.enter(pool::Stage::resolve);
+                phases.enter(pool::OpenPhase::resolve);
                 const ConnectParams addressed = resolver_.resolve(params, soon, stop);
                 auto connection =
-                    Connection::open(addressed, soon, stop, stages, [this] { source_->closed(); });
+                    Connection::open(addressed, soon, stop, phases, [this] { source_->closed(); });
                 source_->opened(params, nullptr);
                 return connection;
             } catch (const DatabaseError& error) {
@@ -146,8 +146,8 @@ public:
         if (!listener_) {
             listener_ = std::make_unique<Listener>(
                 [this](Deadline deadline, const std::stop_token& stop) {
-                    pool::Stages stages;
-                    return opener_.open_connection(deadline, stop, stages);
+                    pool::OpenPhases phases;
+                    return opener_.open_connection(deadline, stop, phases);
                 },
                 logger_);
         }
@@ -254,7 +254,9 @@ public:
     [[nodiscard]] const Dialect& dialect() const noexcept override {
         return dialect_of(Product::postgres);
     }
-    [[nodiscard]] ConnectParams prepare(Deadline, const std::stop_token&, pool::Stages&) override {
+    [[nodiscard]] ConnectParams prepare(Deadline,
+                                        const std::stop_token&,
+                                        pool::OpenPhases&) override {
         return params_;
     }
     bool opened(const ConnectParams&, const DatabaseError*) noexcept override { return false; }

@@ -20,7 +20,8 @@
 namespace holdfast::sql::postgres {
 namespace {
 
-constexpr std::string_view cure = "check that the server runs and that the database URL names it";
+constexpr std::string_view unresolved_cure =
+    "check that the server runs and that the database URL names it";
 
 struct FreeAddresses {
     void operator()(addrinfo* list) const noexcept { freeaddrinfo(list); }
@@ -189,7 +190,7 @@ ConnectParams Resolver::resolve(ConnectParams params,
     }
     if (host.empty() && resolved) {
         throw ConnectionLost(Outcome::not_applied,
-                             fmt::format("{}, at stage resolve; {}", error, cure));
+                             fmt::format("{}, at stage resolve; {}", error, unresolved_cure));
     }
     if (resolved) {
         params["host"] = host;

@@ -34,7 +34,7 @@ public:
     Resolver& operator=(const Resolver&) = delete;
 
     // The same parameters, with `hostaddr` for every host that is a name. Throws ConnectionLost,
-    // saying that it was at stage resolve, if no name is known by the deadline, or the token fired.
+    // saying that it was at phase resolve, if no name is known by the deadline, or the token fired.
     [[nodiscard]] ConnectParams resolve(ConnectParams params,
                                         Deadline deadline,
                                         const std::stop_token& stop);

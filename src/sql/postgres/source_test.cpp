@@ -4,7 +4,7 @@
 #include <atomic>
 #include <memory>
 
-#include "postgres/refusing_server.hpp"
+#include "postgres/test/fake_server.hpp"
 #include <gmock/gmock.h>
 
 #include <holdfast/sql/database.hpp>
@@ -55,7 +55,9 @@ public:
         return dialect_of(Product::dsql);
     }
 
-    [[nodiscard]] ConnectParams prepare(Deadline, const std::stop_token&, pool::Stages&) override {
+    [[nodiscard]] ConnectParams prepare(Deadline,
+                                        const std::stop_token&,
+                                        pool::OpenPhases&) override {
         const int number = ++calls_.prepared;
         if (calls_.refuse) {
             throw Error(Code::unauthorized, Outcome::not_applied, "there is no permit today");

@@ -1,7 +1,5 @@
 // A server that falls silent while a connection is being opened: the opening ends at its deadline
 // and says how far it came.
-#include <holdfast/pool/stages.hpp>
-
 #include <array>
 #include <string>
 #include <thread>
@@ -15,6 +13,7 @@
 #include <unistd.h>
 
 #include <holdfast/base/assert.hpp>
+#include <holdfast/pool/open_phases.hpp>
 #include <holdfast/sql/database.hpp>
 #include <holdfast/testing/check.hpp>
 
@@ -90,8 +89,8 @@ std::string failure(const SilentServer& server, const char* sslmode) {
                                {"sslmode", sslmode},
                                {"gssencmode", "disable"}};
     try {
-        pool::Stages stages;
-        (void)postgres::Connection::open(params, Deadline::after(1s), {}, stages, {});
+        pool::OpenPhases phases;
+        (void)postgres::Connection::open(params, Deadline::after(1s), {}, phases, {});
         return "it was let in";
     } catch (const DatabaseError& error) {
         EXPECT_EQ(error.code(), Code::unavailable);
@@ -100,14 +99,14 @@ std::string failure(const SilentServer& server, const char* sslmode) {
     }
 }
 
-TEST(OpeningStages, ASilenceAtTcpEndsAtTheDeadline) {
+TEST(OpeningPhases, ASilenceAtTcpEndsAtTheDeadline) {
     HOLDFAST_CHECK("connections +open.stage_timeout");
     SilentServer server("", 0);
     server.fill_line();
     EXPECT_THAT(failure(server, "require"), HasSubstr("took too long at stage tcp"));
 }
 
-TEST(OpeningStages, ASilenceAtTlsEndsAtTheDeadline) {
+TEST(OpeningPhases, ASilenceAtTlsEndsAtTheDeadline) {
     HOLDFAST_CHECK("connections +open.stage_timeout");
     SilentServer server("");
     server.serve();
@@ -118,7 +117,7 @@ TEST(OpeningStages, ASilenceAtTlsEndsAtTheDeadline) {
         << "in the handshake";
 }
 
-TEST(OpeningStages, ASilenceAtTheLoginEndsAtTheDeadline) {
+TEST(OpeningPhases, ASilenceAtTheLoginEndsAtTheDeadline) {
     HOLDFAST_CHECK("connections +open.stage_timeout");
     SilentServer server("");
     server.serve();
@@ -126,7 +125,7 @@ TEST(OpeningStages, ASilenceAtTheLoginEndsAtTheDeadline) {
 }
 
 // The connect timeout is the least that can be set, a second; what an opening may take is more.
-TEST(OpeningStages, TheConnectTimeoutOfTheUrlIsKept) {
+TEST(OpeningPhases, TheConnectTimeoutOfTheUrlIsKept) {
     HOLDFAST_CHECK("connections +open.stage_timeout");
     SilentServer server("");
     server.serve();

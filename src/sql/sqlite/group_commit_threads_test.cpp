@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "sqlite/driver_story.hpp"
 #include "sqlite/group_commit.hpp"
+#include "sqlite/test/driver_fixture.hpp"
 #include <gmock/gmock.h>
 
 namespace holdfast::sql::sqlite {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "sqlite/driver_story.hpp"
 #include "sqlite/hub.hpp"
+#include "sqlite/test/driver_fixture.hpp"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "sqlite/driver_story.hpp"
+#include "sqlite/test/driver_fixture.hpp"
 #include <gmock/gmock.h>
 #include <sqlite3.h>
 

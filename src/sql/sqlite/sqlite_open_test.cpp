@@ -4,7 +4,7 @@
 #include <iterator>
 #include <string>
 
-#include "sqlite/driver_story.hpp"
+#include "sqlite/test/driver_fixture.hpp"
 #include <gmock/gmock.h>
 #include <sqlite3.h>
 #include <sys/stat.h>

@@ -2,7 +2,7 @@
 #include <future>
 #include <string>
 
-#include "sqlite/driver_story.hpp"
+#include "sqlite/test/driver_fixture.hpp"
 #include <gmock/gmock.h>
 #include <sqlite3.h>
 

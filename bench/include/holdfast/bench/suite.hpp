@@ -16,7 +16,7 @@
 namespace holdfast::bench {
 
 // Where to measure.
-struct Place {
+struct WaitTicket {
     std::string db;                   // A database's URL, or empty: private ones.
     std::filesystem::path directory;  // For files, on the disk that is to be measured.
     sql::DatabaseOptions database;    // Metrics, logger, retry policy of what is opened.
@@ -40,7 +40,7 @@ public:
 struct SuiteEntry {
     std::string_view name;
     std::string_view about;
-    std::unique_ptr<Suite> (*make)(const Place& place);
+    std::unique_ptr<Suite> (*make)(const WaitTicket& place);
 };
 
 [[nodiscard]] std::span<const SuiteEntry> suites();
@@ -52,7 +52,7 @@ struct SuiteEntry {
 // dot; empty means all, and one that chooses nothing is invalid_argument. What could not be
 // measured is in the report.
 [[nodiscard]] Report run_suite(const SuiteEntry& entry,
-                               const Place& place,
+                               const WaitTicket& place,
                                std::span<const std::string> only,
                                const DriverOptions& options,
                                Progress& progress);

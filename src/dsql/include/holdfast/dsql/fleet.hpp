@@ -47,7 +47,7 @@ struct FleetConfig {
 
     ReservoirConfig reservoir{};
     int opening_max = 8;                                               // At a time.
-    std::chrono::nanoseconds open_timeout = std::chrono::seconds{30};  // One opening, all stages,
+    std::chrono::nanoseconds open_timeout = std::chrono::seconds{30};  // One opening, all phases,
     std::chrono::seconds connect_timeout{10};  // and of that TCP, TLS and login.
 
     // Of the whole fleet, if there is a table for it.

@@ -1,7 +1,7 @@
 // A cluster of one's own: PostgreSQL's protocol as Aurora DSQL speaks it, over a real
 // PostgreSQL 15.
 //
-// It demands TLS, SNI and a signed token, refuses what the service refuses, and judges conflicts at
+// It demands TLS, SNI and a signed token, refuses what the service refuses, and checks conflicts at
 // commit: nobody waits for anybody, the first to commit wins, and a client that stalls stops
 // nobody. How that is done over a server with row locks is told in docs/dsql-gateway.md.
 #pragma once

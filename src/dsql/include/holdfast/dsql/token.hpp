@@ -1,7 +1,7 @@
 // The passwords of Aurora DSQL.
 //
 // A password is a token: the URL of a GET, signed with somebody's AWS keys and good for a while
-// (Signature Version 4, presigned, without its scheme). Making and judging one is arithmetic, so
+// (Signature Version 4, presigned, without its scheme). Making and checking one is arithmetic, so
 // nothing here blocks or reads a clock. A token is a secret and never logged.
 #pragma once
 
@@ -56,7 +56,7 @@ struct TokenLife {
 };
 [[nodiscard]] std::optional<TokenLife> life_of_token(std::string_view token);
 
-// How far the clocks of who signs and who judges may differ.
+// How far the clocks of who signs and who checks may differ.
 inline constexpr std::chrono::minutes clock_skew_max{5};
 
 // What a server expects of a token.
@@ -80,8 +80,8 @@ struct TokenRefusal {
 // The keys of an id; empty if there is none such.
 using KeysOf = std::function<std::optional<Credentials>(std::string_view access_key_id)>;
 
-// Judges any text whatsoever, with its parameters in any order. The signature is judged before date
-// and action, so that who has no keys learns nothing by trying.
+// Judges any text whatsoever, with its parameters in any order. The signature is checked before
+// date and action, so that who has no keys learns nothing by trying.
 [[nodiscard]] std::variant<TokenGrant, TokenRefusal> verify_token(std::string_view token,
                                                                   const TokenDemand& demand,
                                                                   const KeysOf& keys_of,

@@ -72,14 +72,14 @@ public:
     // --- waiting; a wait reads one row and never the history
     // The result or the failure. Error deadline if it has not ended by then.
     template <auto W>
-    [[nodiscard]] Outcome<typename detail::WorkflowTraits<decltype(W)>::result> result(
+    [[nodiscard]] Expected<typename detail::WorkflowTraits<decltype(W)>::result> result(
         std::string_view id, milliseconds timeout) {
         using R = typename detail::WorkflowTraits<decltype(W)>::result;
         const InstanceInfo info = wait_for_end(id, timeout, false);
         if (info.status == Status::completed) {
-            return Outcome<R>(Codec<R>::decode(info.output));
+            return Expected<R>(Codec<R>::decode(info.output));
         }
-        return Outcome<R>(failure_of(info));
+        return Expected<R>(failure_of(info));
     }
     // Until it has ended.
     [[nodiscard]] InstanceInfo wait(std::string_view id, milliseconds timeout);

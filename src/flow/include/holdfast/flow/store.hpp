@@ -10,7 +10,7 @@ namespace holdfast::flow {
 
 class Provider;
 namespace detail {
-class Exchange;
+class LocalBus;
 }
 
 // Safe to share between threads. Runtimes and clients that share one wake each other directly;
@@ -31,7 +31,7 @@ public:
 
     [[nodiscard]] sql::Database& database() noexcept { return *db_; }
     [[nodiscard]] Provider& provider() noexcept { return *provider_; }
-    [[nodiscard]] detail::Exchange& exchange() noexcept { return *exchange_; }
+    [[nodiscard]] detail::LocalBus& bus() noexcept { return *bus_; }
 
 private:
     [[nodiscard]] std::unique_ptr<sql::Subscription> listen();
@@ -40,7 +40,7 @@ private:
     sql::Database* db_;
     std::unique_ptr<Provider> own_provider_;
     Provider* provider_;
-    std::unique_ptr<detail::Exchange> exchange_;
+    std::unique_ptr<detail::LocalBus> bus_;
     std::unique_ptr<sql::Subscription> notifications_;
 };
 

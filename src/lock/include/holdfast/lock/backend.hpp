@@ -115,10 +115,10 @@ struct Capabilities {
 
 // A place in the line for one key. Whoever releases the key keeps it free for a moment for the
 // first in line, and calls them. Not safe to share between threads.
-class Place {
+class WaitTicket {
 public:
     // Leaves the line, and passes the turn on if it had come and was not used.
-    virtual ~Place() = default;
+    virtual ~WaitTicket() = default;
 
     // Before the first try: waits behind those of this process who came earlier, because only the
     // first of them asks the database; or `until`, or until the token fires.
@@ -166,9 +166,9 @@ public:
 
     // For the wait for `key` with this id, until `patience` is over; asks the database for nothing
     // yet. Null if this backend has no line: then a waiter tries from time to time.
-    [[nodiscard]] virtual std::unique_ptr<Place> line_up(std::string_view key,
-                                                         const LockId& lock_id,
-                                                         Deadline patience) = 0;
+    [[nodiscard]] virtual std::unique_ptr<WaitTicket> line_up(std::string_view key,
+                                                              const LockId& lock_id,
+                                                              Deadline patience) = 0;
 
     // The id may hold a lock, nobody will ask for it again, and releasing it has failed: it is
     // given back as soon as that is possible, if its lease has not ended by then. Does not wait.

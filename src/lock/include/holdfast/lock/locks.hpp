@@ -130,9 +130,9 @@ public:
                                                       const CallOptions& options = {}) override;
     [[nodiscard]] std::optional<RawLockInfo> find_raw_by_id(
         const LockId& lock_id, const CallOptions& options = {}) override;
-    [[nodiscard]] std::unique_ptr<Place> line_up(std::string_view key,
-                                                 const LockId& lock_id,
-                                                 Deadline patience) override;
+    [[nodiscard]] std::unique_ptr<WaitTicket> line_up(std::string_view key,
+                                                      const LockId& lock_id,
+                                                      Deadline patience) override;
     void abandon(const LockId& lock_id, std::chrono::milliseconds ttl) noexcept override;
     [[nodiscard]] const Capabilities& capabilities() const noexcept override;
 

@@ -78,9 +78,9 @@ public:
     [[nodiscard]] std::optional<RawLockInfo> find_raw_by_id(
         const LockId& lock_id, const CallOptions& options = {}) override;
     // Waiting in line is no call of its own: its attempts are.
-    [[nodiscard]] std::unique_ptr<Place> line_up(std::string_view key,
-                                                 const LockId& lock_id,
-                                                 Deadline patience) override;
+    [[nodiscard]] std::unique_ptr<WaitTicket> line_up(std::string_view key,
+                                                      const LockId& lock_id,
+                                                      Deadline patience) override;
     void abandon(const LockId& lock_id, std::chrono::milliseconds ttl) noexcept override;
     [[nodiscard]] const Capabilities& capabilities() const noexcept override;
 

@@ -32,7 +32,7 @@ struct Backoff {
 struct Limits {
     int opening_max = 8;  // Openings under way at a time.
     int closers_max = 2;  // Threads that close connections.
-    std::chrono::nanoseconds open_timeout = std::chrono::seconds{30};  // One opening, all stages.
+    std::chrono::nanoseconds open_timeout = std::chrono::seconds{30};  // One opening, all phases.
     std::chrono::nanoseconds nap_max = std::chrono::minutes{1};  // The longest between two ticks.
     int looks_max = 64;  // Idle connections looked at in one go; nobody can borrow them meanwhile.
     // What is open for longer is told to the operator: its server will end it.
@@ -75,7 +75,7 @@ struct MeterNames {
     bool open_failure_reasons = false;  // and by `reason`, which says how far the opening came.
     std::string_view closed = "holdfast_sql_pool_closed_total";
     std::string_view wait_seconds = "holdfast_sql_pool_wait_seconds";
-    std::string_view open_seconds = "holdfast_sql_pool_open_seconds";  // By `stage`, and all.
+    std::string_view open_seconds = "holdfast_sql_pool_open_seconds";  // By `phase`, and all.
     std::string_view age_seconds = "holdfast_sql_pool_connection_age_seconds";
     std::string_view pool_label = "db";
     std::string service{};

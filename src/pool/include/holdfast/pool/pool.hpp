@@ -25,8 +25,9 @@
 
 namespace holdfast::pool {
 
-class Stages;
-class Shell;  // Machine, connections and threads; lives until the pool and all loans are gone.
+class OpenPhases;
+class ThreadedPool;  // Machine, connections and threads; lives until the pool and all loans are
+                     // gone.
 
 // One physical connection. Its destructor closes it, on a background thread.
 class Connection {
@@ -66,10 +67,10 @@ public:
 
     // Throws OpenError, or another Error, whose code then stands for the class. Requires: it comes
     // back soon after the deadline has passed or the token has fired, because ~Pool waits for it.
-    // It may say which stages it enters.
+    // It may say which phases it enters.
     [[nodiscard]] virtual std::unique_ptr<Connection> open(Deadline deadline,
                                                            std::stop_token stop,
-                                                           Stages& stages) = 0;
+                                                           OpenPhases& phases) = 0;
 };
 
 // A connection that is ours until the loan ends. It may outlive its Pool; the connection is then
@@ -77,7 +78,7 @@ public:
 class Loan {
 public:
     Loan(Loan&& other) noexcept
-        : shell_(std::exchange(other.shell_, nullptr)),
+        : threaded_(std::exchange(other.threaded_, nullptr)),
           id_(other.id_),
           connection_(std::exchange(other.connection_, nullptr)),
           bad_(other.bad_) {}
@@ -85,7 +86,7 @@ public:
     Loan(const Loan&) = delete;
     Loan& operator=(const Loan&) = delete;
     ~Loan() {
-        if (shell_ != nullptr) {
+        if (threaded_ != nullptr) {
             give_back();
         }
     }
@@ -98,12 +99,12 @@ public:
     void mark_bad(Reason reason = Reason::bad) noexcept { bad_ = reason; }
 
 private:
-    friend class Shell;
-    Loan(Shell& shell, ConnectionId id, Connection& connection) noexcept
-        : shell_(&shell), id_(id), connection_(&connection) {}
+    friend class ThreadedPool;
+    Loan(ThreadedPool& threaded, ConnectionId id, Connection& connection) noexcept
+        : threaded_(&threaded), id_(id), connection_(&connection) {}
     void give_back() noexcept;  // Requires: not moved from.
 
-    Shell* shell_;  // Null: moved from. It lives until its last loan has ended.
+    ThreadedPool* threaded_;  // Null: moved from. It lives until its last loan has ended.
     ConnectionId id_;
     Connection* connection_ = nullptr;
     std::optional<Reason> bad_;
@@ -181,7 +182,7 @@ public:
     void stop(Deadline deadline);
 
 private:
-    std::shared_ptr<Shell> shell_;
+    std::shared_ptr<ThreadedPool> threaded_;
 };
 
 }  // namespace holdfast::pool

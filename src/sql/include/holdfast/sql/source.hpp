@@ -18,7 +18,7 @@
 #include <holdfast/sql/error.hpp>
 
 namespace holdfast::pool {
-class Stages;
+class OpenPhases;
 }
 
 namespace holdfast::sql {
@@ -34,10 +34,10 @@ public:
     [[nodiscard]] virtual const Dialect& dialect() const noexcept = 0;
 
     // Parameters for one physical connection that is opened next. May block until `deadline`, for
-    // a permit or a token, and says so in `stages`; throws Error if none is to be had.
+    // a permit or a token, and says so in `phases`; throws Error if none is to be had.
     [[nodiscard]] virtual ConnectParams prepare(Deadline deadline,
                                                 const std::stop_token& stop,
-                                                pool::Stages& stages) = 0;
+                                                pool::OpenPhases& phases) = 0;
 
     // What became of that opening: null if it succeeded. `prepare` and `opened` come in pairs. True
     // if a failure is worth one more try at once, with fresh parameters; a second failure is final.

@@ -64,7 +64,7 @@ struct RequestEvent {
 // What a request that started a run is answered by, if nothing else is known.
 inline constexpr RequestEvent started_event{.event_type = 1, .event_id = 1};
 
-// The current run of a workflow, as its pointer shows it.
+// The current run of a workflow, as its current_run_row shows it.
 struct CurrentRun {
     RunId run{};
     std::string create_request_id{};

@@ -85,8 +85,8 @@ struct Execution {
     friend bool operator==(const Execution&, const Execution&) = default;
 };
 
-// What all writes of a run have. `current` becomes the pointer, where the mode says that it does;
-// its `run` is the run that is written.
+// What all writes of a run have. `current` becomes the current_run_row, where the mode says that it
+// does; its `run` is the run that is written.
 struct RunWrite {
     WorkflowKey workflow{};
     CurrentRun current{};
@@ -158,12 +158,12 @@ public:
     void create(const CreateRequest& request, const Call& call = {});
     void update(const UpdateRequest& request, const Call& call = {});
     void resolve_conflict(const ResolveRequest& request, const Call& call = {});
-    // Replaces a run and leaves the pointer. A run that is not there is ConditionFailed.
+    // Replaces a run and leaves the current_run_row. A run that is not there is ConditionFailed.
     void set(const ShardLease& lease, const Snapshot& snapshot, const Call& call = {});
 
     // All it has but its history, itself first; if it was interrupted, call it again.
     void remove(ShardId shard, const WorkflowKey& workflow, RunId run, const Call& call = {});
-    // The pointer, if it names this run; else nothing is done.
+    // The current_run_row, if it names this run; else nothing is done.
     void remove_current(ShardId shard,
                         const WorkflowKey& workflow,
                         RunId run,

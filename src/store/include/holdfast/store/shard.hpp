@@ -25,7 +25,7 @@ struct Shard {
     friend bool operator==(const Shard&, const Shard&) = default;
 };
 
-class Gates;
+class ShardMutex;
 
 // Safe to share between threads. One for all who write to a database in a process: where conflicts
 // do not wait but fail, writers of one shard take turns before they reach the database, else they
@@ -53,11 +53,13 @@ public:
     void assert_ownership(const ShardLease& lease, const Call& call = {}) const;
 
     [[nodiscard]] sql::Database& database() const noexcept { return db_; }
-    [[nodiscard]] Gates& gates() const noexcept { return *gates_; }  // For this floor.
+    [[nodiscard]] ShardMutex& shard_mutex() const noexcept {
+        return *shard_mutex_;
+    }  // For this floor.
 
 private:
     sql::Database& db_;
-    std::unique_ptr<Gates> gates_;
+    std::unique_ptr<ShardMutex> shard_mutex_;
 };
 
 }  // namespace holdfast::store

@@ -2,7 +2,7 @@
 //
 //   test::Victim victim([&](test::Witness& witness) { ... insert(7); witness.acknowledged(7); ...
 //   }); auto acknowledged = victim.kill_after(100, Deadline::after(30s));
-//   EXPECT_EQ(test::judge(acknowledged, ids_in_the_database), test::Verdict{});
+//   EXPECT_EQ(test::check_statements(acknowledged, ids_in_the_database), test::Verdict{});
 #pragma once
 
 #include <cstddef>
@@ -82,7 +82,7 @@ std::ostream& operator<<(std::ostream& out, const Verdict& verdict);
 
 // Work that was not acknowledged may be there or not; nothing may be there twice. `found` is one id
 // for each effect, from a table that would accept an effect twice.
-[[nodiscard]] Verdict judge(std::span<const std::int64_t> acknowledged,
-                            std::span<const std::int64_t> found);
+[[nodiscard]] Verdict check_statements(std::span<const std::int64_t> acknowledged,
+                                       std::span<const std::int64_t> found);
 
 }  // namespace holdfast::test

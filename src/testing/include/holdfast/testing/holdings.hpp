@@ -9,7 +9,7 @@
 
 namespace holdfast::test {
 
-// One holding of a key. Leases are judged by the database's clock, as it was told to the holder; a
+// One holding of a key. Leases are checked by the database's clock, as it was told to the holder; a
 // release by the machine's steady clock, which all who are asked share.
 struct Holding {
     std::string key;

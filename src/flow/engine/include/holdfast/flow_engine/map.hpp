@@ -56,7 +56,7 @@ public:
     // Requires: something runs.
     [[nodiscard]] auto next() { return Next(*this); }
 
-    using Value = BoxedOutcome<typename B::value_type>;
+    using Value = BoxedExpected<typename B::value_type>;
 
 private:
     struct Entry final : Listener {

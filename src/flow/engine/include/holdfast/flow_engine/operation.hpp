@@ -47,11 +47,11 @@ static_assert(std::is_trivially_destructible_v<RetryPolicy>);
 
 // A value, or why there is none.
 template <class T>
-class Outcome {
+class Expected {
 public:
     using value_type = T;
-    explicit Outcome(T value) : value_(std::move(value)) {}
-    explicit Outcome(FailureInfo failure) : failure_(std::move(failure)) {}
+    explicit Expected(T value) : value_(std::move(value)) {}
+    explicit Expected(FailureInfo failure) : failure_(std::move(failure)) {}
 
     [[nodiscard]] explicit operator bool() const noexcept { return value_.has_value(); }
     [[nodiscard]] const T& operator*() const { return value(); }
@@ -74,20 +74,20 @@ private:
 namespace detail {
 
 template <class T>
-inline constexpr bool is_outcome = false;
+inline constexpr bool is_expected = false;
 template <class T>
-inline constexpr bool is_outcome<Outcome<T>> = true;
+inline constexpr bool is_expected<Expected<T>> = true;
 
 template <class T>
-struct OutcomeOf {
-    using type = Outcome<Boxed<T>>;
+struct ExpectedOf {
+    using type = Expected<Boxed<T>>;
 };
 template <class T>
-struct OutcomeOf<Outcome<T>> {
-    using type = Outcome<T>;
+struct ExpectedOf<Expected<T>> {
+    using type = Expected<T>;
 };
 template <class T>
-using BoxedOutcome = typename OutcomeOf<T>::type;
+using BoxedExpected = typename ExpectedOf<T>::type;
 
 struct Modifiers {
     std::optional<RetryPolicy> retry;
@@ -179,7 +179,7 @@ Boxed<T> decode_as(const Payload& payload) {
 
 template <class T>
 Boxed<T> take_as(Operation& operation) {
-    if constexpr (is_outcome<T>) {
+    if constexpr (is_expected<T>) {
         using V = typename T::value_type;
         try {
             return T(decode_as<V>(operation.take()));
@@ -339,8 +339,8 @@ public:
         return std::move(*this);
     }
     // Value or failure, as a value: the await does not throw (Cancelled excepted).
-    Op<Outcome<detail::Boxed<T>>> outcome() && {
-        return Op<Outcome<detail::Boxed<T>>>(std::move(this->operation_));
+    Op<Expected<detail::Boxed<T>>> outcome() && {
+        return Op<Expected<detail::Boxed<T>>>(std::move(this->operation_));
     }
 
     void branch_drop() noexcept { this->operation_.reset(); }

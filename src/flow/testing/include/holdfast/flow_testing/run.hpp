@@ -87,7 +87,7 @@ public:
 
     // --- the end
     // Each lets happen what was told and has not happened yet.
-    [[nodiscard]] Outcome<Result> outcome() {
+    [[nodiscard]] Expected<Result> outcome() {
         play();
         return world_->result<W>(run_id);
     }

@@ -197,7 +197,7 @@ public:
     // --- looking
     // Runs, and then the workflow must have ended; else Unexpected.
     template <auto W>
-    [[nodiscard]] Outcome<typename flow::detail::WorkflowTraits<decltype(W)>::result> result(
+    [[nodiscard]] Expected<typename flow::detail::WorkflowTraits<decltype(W)>::result> result(
         std::string_view id) {
         ended(id);
         return client_->result<W>(id, milliseconds{0});

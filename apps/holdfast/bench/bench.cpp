@@ -1,0 +1,248 @@
+#include "bench/bench.hpp"
+
+#include <chrono>
+
+#include "cli/terminal.hpp"
+#include "database.hpp"
+#include "metrics.hpp"
+#include "temp_folder.hpp"
+#include <fmt/core.h>
+#include <sys/statfs.h>
+
+#include <holdfast/base/error.hpp>
+#include <holdfast/base/exit_code.hpp>
+#include <holdfast/bench/report.hpp>
+#include <holdfast/bench/suite.hpp>
+#include <holdfast/sql/url.hpp>
+
+namespace holdfast::app {
+namespace {
+
+constexpr double seconds_max = 3600;
+constexpr int clients_max = 1024;
+
+std::string floor_text(const bench::Result& result) {
+    if (!result.floor) {
+        return "";
+    }
+    return fmt::format("{:g} {}", *result.floor, result.below_floor() ? "missed" : "reached");
+}
+
+// A live line while a benchmark runs, and a line for each that is done, so that a long run can be
+// followed in a log as well.
+class Watch final : public bench::Progress {
+public:
+    Watch(app::Progress& progress, bool notes) : progress_(progress), notes_(notes) {}
+
+    void round(const bench::Pair& pair, int done, int rounds, double ratio) override {
+        progress_.show(
+            done == 0
+                ? fmt::format("{}: warming up", pair.name)
+                : fmt::format("{}: round {} of {}, ratio {:.2f}", pair.name, done, rounds, ratio));
+    }
+    void finished(const bench::Result& result) override {
+        if (notes_) {
+            progress_.note(fmt::format("{}: {} {}, ratio {:.3f}",
+                                       result.name,
+                                       bench::grouped(result.ours.median),
+                                       result.unit,
+                                       result.ratio.median));
+        }
+    }
+
+    void failed(const bench::Pair& pair, const std::exception& error) override {
+        progress_.note(
+            fmt::format("holdfast: {} could not be measured: {}", pair.name, error.what()));
+        exit_code_ = exit_code_ == exit_done ? exit_code_of(error) : exit_code_;
+    }
+
+    // Of the first that failed.
+    [[nodiscard]] int exit_code() const noexcept { return exit_code_; }
+
+private:
+    app::Progress& progress_;
+    bool notes_;
+    int exit_code_ = exit_done;
+};
+
+std::string counts_text(const bench::Result& result) {
+    std::string text;
+    for (const bench::Count& count : result.counts) {
+        text += fmt::format("{}{:.3g} {}", text.empty() ? "" : ", ", count.value, count.name);
+    }
+    return text;
+}
+
+std::string as_table(const bench::Report& report) {
+    Table table{{{"benchmark"},
+                 {"ours", Align::right},
+                 {"limit", Align::right},
+                 {"unit"},
+                 {"ratio", Align::right},
+                 {"quartiles", Align::right},
+                 {"floor"},
+                 {"CPU µs ours/limit", Align::right},
+                 {"counts of ours"}}};
+    for (const bench::Result& result : report.results) {
+        table.add({result.name,
+                   bench::grouped(result.ours.median),
+                   bench::grouped(result.limit.median),
+                   result.unit,
+                   fmt::format("{:.3f}", result.ratio.median),
+                   fmt::format("{:.3f}–{:.3f}", result.ratio.lower, result.ratio.upper),
+                   floor_text(result),
+                   fmt::format("{:.1f}/{:.1f}", result.ours_cpu_us, result.limit_cpu_us),
+                   counts_text(result)});
+    }
+    std::string durability;
+    for (const auto& [database, settings] : report.durability) {
+        for (const auto& [name, value] : settings) {
+            durability += fmt::format(", {} {} {}", database, name, value);
+        }
+    }
+    return fmt::format("{}\n{} cores, a flush takes {:.0f} µs on {}{}. Peak memory {:.1f} MB.\n",
+                       table.text(),
+                       report.machine.cores,
+                       report.machine.flush_us,
+                       report.machine.filesystem,
+                       durability,
+                       static_cast<double>(report.peak_memory_bytes) / 1e6);
+}
+
+// Beside the file that --db names, since its disk is meant; else where temporary files go, unless
+// that is memory.
+std::filesystem::path scratch_parent(const Context& context, const BenchRequest& request) {
+    if (!request.folder.empty()) {
+        return request.folder;
+    }
+    const std::string& url = database_url(context);
+    if (!url.empty()) {
+        const sql::Url parsed = sql::parse_url(url);
+        if (parsed.scheme == "sqlite" && parsed.rest != ":memory:") {
+            return std::filesystem::absolute(parsed.rest).parent_path();
+        }
+    }
+    constexpr auto tmpfs = 0x01021994;
+    struct statfs info{};
+    const bool in_memory = ::statfs("/tmp", &info) == 0 && info.f_type == tmpfs;
+    return in_memory ? "/var/tmp" : "";
+}
+
+std::vector<const bench::SuiteEntry*> chosen(const BenchRequest& request) {
+    if (!request.name.empty()) {
+        return {&bench::suite(request.name)};
+    }
+    std::vector<const bench::SuiteEntry*> all;
+    for (const bench::SuiteEntry& entry : bench::suites()) {
+        all.push_back(&entry);
+    }
+    return all;
+}
+
+void refuse_foreign_flags(const BenchRequest& request) {
+    if (!request.scenario.empty() && request.name != "flow") {
+        throw InvalidArgument("--scenario belongs to 'holdfast bench flow'");
+    }
+    if ((!request.keys.empty() || request.clients != 0) && request.name != "locks") {
+        throw InvalidArgument("--keys and --clients belong to 'holdfast bench locks'");
+    }
+    if (!request.keys.empty() && request.keys != "distinct" && request.keys != "one") {
+        throw InvalidArgument("--keys is 'distinct' or 'one'");
+    }
+    if (request.clients < 0 || request.clients > clients_max) {
+        throw InvalidArgument(fmt::format("--clients is 1 to {}", clients_max));
+    }
+}
+
+// Of two lists of beginnings of names: what begins as both of them say.
+std::vector<std::string> both(const std::vector<std::string>& some,
+                              const std::vector<std::string>& others) {
+    std::vector<std::string> names;
+    for (const std::string& one : some) {
+        for (const std::string& other : others) {
+            if (one.starts_with(other) || other.starts_with(one)) {
+                names.push_back(one.size() > other.size() ? one : other);
+            }
+        }
+    }
+    if (names.empty()) {
+        throw InvalidArgument("--only names nothing of that scenario; leave one of them out");
+    }
+    return names;
+}
+
+// A scenario of flow or a kind of locks by its own name, on the database that was named, or on all.
+std::vector<std::string> wanted(const Context& context, const BenchRequest& request) {
+    refuse_foreign_flags(request);
+    if (request.scenario.empty() && request.keys.empty()) {
+        return request.only;
+    }
+    const std::string& url = database_url(context);
+    const bool file = url.empty() || sql::parse_url(url).scheme == "sqlite";
+    const bool locks = request.name == "locks";
+    const std::string name = locks ? "cycle." + request.keys : request.scenario;
+    std::vector<std::string> names;
+    if (file) {
+        names.push_back("sqlite." + name);
+    }
+    if (url.empty() || !file) {
+        names.push_back((locks ? "pg." : "postgres.") + name);
+    }
+    return request.only.empty() ? names : both(names, request.only);
+}
+
+}  // namespace
+
+std::vector<std::string> bench_names() {
+    std::vector<std::string> names;
+    for (const bench::SuiteEntry& entry : bench::suites()) {
+        names.emplace_back(entry.name);
+    }
+    return names;
+}
+
+int bench(const Context& context, const BenchRequest& request) {
+    if (!(request.seconds > 0 && request.seconds <= seconds_max)) {
+        throw InvalidArgument(fmt::format(
+            "--seconds is {}; give more than 0 and at most {}", request.seconds, seconds_max));
+    }
+    const bench::DriverOptions options{
+        .rounds = request.rounds,
+        .round_time = std::chrono::nanoseconds{static_cast<std::int64_t>(request.seconds * 1e9)},
+        .stop = context.stop};
+    const auto suites = chosen(request);
+    const std::vector<std::string> only = wanted(context, request);
+    const auto endpoint = serve_metrics(context);
+    const TempFolder scratch{scratch_parent(context, request)};
+    const bench::WaitTicket place{.db = database_url(context),
+                                  .directory = scratch.path(),
+                                  .database = database_options(context),
+                                  .stop = context.stop,
+                                  .clients = request.clients};
+    Progress progress{context.quiet};
+    Watch watch{progress, context.json || !progress.live()};
+    for (const bench::SuiteEntry* suite : suites) {
+        const bench::Report report = bench::run_suite(*suite, place, only, options, watch);
+        progress.clear();
+        if (report.machine.busy()) {
+            progress.note(fmt::format(
+                "holdfast: other programs keep the machine busy (load {:.1f} on {} cores), which "
+                "flatters the ratios of many threads; measure again when it is quiet",
+                report.machine.load,
+                report.machine.cores));
+        }
+        if (report.machine.filesystem == "tmpfs") {
+            progress.note(
+                "holdfast: the files lie in memory (tmpfs), so a flush costs nothing; name "
+                "a folder on a disk with --dir");
+        }
+        print(context.json ? to_json(report) + "\n" : as_table(report));
+        if (!request.report.empty()) {
+            bench::merge_into_page(request.report, report);
+            progress.note(fmt::format("holdfast: the page is {}", request.report));
+        }
+    }
+    return watch.exit_code();
+}
+
+}  // namespace holdfast::app

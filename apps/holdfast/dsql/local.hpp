@@ -1,0 +1,20 @@
+// holdfast dsql local: a cluster of one's own, with everything it needs.
+#pragma once
+
+#include <string>
+
+#include "dsql/gateway.hpp"
+
+namespace holdfast::app {
+
+struct DsqlLocalRequest {
+    std::string data;  // A folder that keeps tables and certificates; empty: they go in the end.
+    int port = 0;      // 0: any free one.
+    std::string control;
+    DsqlBehaviour behaviour;
+};
+
+// Serves until SIGINT or SIGTERM. Dies without leaving anything running, however it dies.
+int dsql_local(const Context& context, const DsqlLocalRequest& request);
+
+}  // namespace holdfast::app

@@ -1,0 +1,33 @@
+#include "dsql/serve.hpp"
+
+#include <holdfast/base/clock.hpp>
+
+namespace holdfast::app {
+
+dsql::GatewayOptions gateway_options(const Context& context, const DsqlBehaviour& behaviour) {
+    dsql::GatewayOptions options;
+    options.early_abort = behaviour.early_abort;
+    options.any_for_update = behaviour.any_for_update;
+    options.schema_conflicts = behaviour.schema_conflicts == "off" ? dsql::SchemaConflicts::off
+                               : behaviour.schema_conflicts == "any"
+                                   ? dsql::SchemaConflicts::any_table
+                                   : dsql::SchemaConflicts::changed_tables;
+    options.job_duration = std::chrono::milliseconds{behaviour.job_duration_ms};
+    options.logger = &context.logger;
+    return options;
+}
+
+std::unique_ptr<dsql::GatewayControl> serve_control(dsql::Gateway& gateway,
+                                                    const std::string& address) {
+    return address.empty()
+               ? nullptr
+               : std::make_unique<dsql::GatewayControl>(gateway, HttpAddress::parse(address));
+}
+
+void wait_for_signal(const Context& context) {
+    constexpr std::chrono::hours a_while{1};
+    while (system_clock().sleep_until(std::chrono::steady_clock::now() + a_while, context.stop)) {
+    }
+}
+
+}  // namespace holdfast::app

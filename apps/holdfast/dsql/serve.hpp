@@ -1,0 +1,24 @@
+// What the commands that serve a cluster of one's own have in common.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "dsql/gateway.hpp"
+
+#include <holdfast/dsql/gateway.hpp>
+#include <holdfast/dsql/gateway_control.hpp>
+
+namespace holdfast::app {
+
+[[nodiscard]] dsql::GatewayOptions gateway_options(const Context& context,
+                                                   const DsqlBehaviour& behaviour);
+
+// Null if `address` is empty.
+[[nodiscard]] std::unique_ptr<dsql::GatewayControl> serve_control(dsql::Gateway& gateway,
+                                                                  const std::string& address);
+
+// Returns at SIGINT or SIGTERM.
+void wait_for_signal(const Context& context);
+
+}  // namespace holdfast::app

@@ -1,0 +1,385 @@
+// The verbs of flow that only look.
+#include <algorithm>
+#include <charconv>
+#include <span>
+
+#include "cli/terminal.hpp"
+#include "flow/access.hpp"
+#include "flow/flow.hpp"
+#include "flow/text.hpp"
+#include "flow/timeline.hpp"
+#include <fmt/core.h>
+
+#include <holdfast/base/clock.hpp>
+#include <holdfast/base/error.hpp>
+#include <holdfast/base/exit_code.hpp>
+
+namespace holdfast::app {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t id_width = 48;
+constexpr std::size_t summary_width = 48;
+constexpr std::size_t value_width = 72;
+constexpr std::size_t children_max = 20;
+constexpr std::size_t lines_all = 1'000'000;
+constexpr milliseconds tail_interval{100};
+constexpr milliseconds tail_patience{60'000};  // With a database that went away.
+
+// As a workflow writes it: 7.0 is the number 7, and a text has one spelling.
+std::string canonical(std::string_view json) {
+    const std::size_t first = json.find_first_not_of(" \t\r\n");
+    json = json.substr(first, json.find_last_not_of(" \t\r\n") + 1 - first);
+    if (json.starts_with('"')) {
+        return flow::Codec<std::string>::encode(flow::Codec<std::string>::decode(json));
+    }
+    double number = 0;
+    const char* const end = json.data() + json.size();
+    const auto [rest, failure] = std::from_chars(json.data(), end, number);
+    const bool integer = json.find_first_of(".eE") == std::string_view::npos;
+    if (rest == end && failure == std::errc{} && !integer) {
+        return flow::Codec<double>::encode(number);
+    }
+    return std::string(json);
+}
+
+// NAME=JSON
+std::pair<std::string, flow::Payload> attribute_of(const std::string& text) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0 || !flow::is_json(text.substr(equals + 1))) {
+        throw InvalidArgument(fmt::format(
+            "--attribute '{}' is no NAME=JSON; a text needs its quotes, as in city='\"Ulm\"'",
+            text));
+    }
+    return {text.substr(0, equals), flow::Payload{canonical(text.substr(equals + 1))}};
+}
+
+flow::ListInstances listing_of(const FlowRequest& request) {
+    flow::ListInstances ask{.name = request.workflow,
+                            .version = request.version,
+                            .id_prefix = request.prefix,
+                            .limit = request.limit,
+                            .page = request.page};
+    if (!request.status.empty()) {
+        ask.status = flow::status_named(request.status);
+        if (!ask.status) {
+            throw InvalidArgument(fmt::format(
+                "--status '{}' is none; choose from pending, running, completed, failed, cancelled",
+                request.status));
+        }
+    }
+    for (const std::string& text : request.attributes) {
+        ask.attributes.insert(attribute_of(text));
+    }
+    return ask;
+}
+
+// By the database's clock, which made the times that these are compared with.
+void bound_by_age(flow::ListInstances& ask, const FlowRequest& request, FlowAccess& flows) {
+    if (!request.younger_than.empty()) {
+        ask.created_after = flows.now() - duration_of("--younger-than", request.younger_than);
+    }
+    if (!request.older_than.empty()) {
+        ask.created_before = flows.now() - duration_of("--older-than", request.older_than);
+    }
+}
+
+std::string took(const flow::InstanceInfo& info, flow::Moment now) {
+    return elapsed(info.completed.value_or(std::max(now, info.created)) - info.created);
+}
+
+std::string_view so_far(const flow::InstanceInfo& info) {
+    if (info.completed) {
+        return "took";
+    }
+    return info.status == flow::Status::pending ? "waiting for" : "running for";
+}
+
+std::string took(const Step& step, flow::Moment now) {
+    return elapsed(now - moment_of(step.begin_ms));
+}
+
+void row(std::string& text, std::string_view label, std::string_view value) {
+    if (!value.empty()) {
+        text += fmt::format("{:<10}  {}\n", label, shortened(value, terminal_width() - 12));
+    }
+}
+
+// What `show` shows, read once.
+struct Picture {
+    flow::InstanceInfo info;
+    flow::ExecutionId execution = 0;
+    std::map<std::string, flow::KvEntry> kv;
+    std::vector<flow::InstanceInfo> children;
+    std::size_t children_left_out = 0;
+    std::vector<flow::Event> history;
+    std::vector<flow::ExecutionInfo> executions;
+    flow::Moment now;
+};
+
+Picture picture_of(FlowAccess& flows, const FlowRequest& request) {
+    Picture picture;
+    picture.info = flows.info(request.id);
+    picture.execution = flows.execution_of(picture.info, request.execution);
+    picture.kv = flows.client().kv_all(request.id);
+    const std::vector<std::string> children = flows.client().provider().children(request.id);
+    for (const std::string& child :
+         std::span(children).first(std::min(children.size(), children_max))) {
+        if (auto info = flows.client().info(child)) {
+            picture.children.push_back(std::move(*info));
+        }
+    }
+    picture.children_left_out = children.size() - std::min(children.size(), children_max);
+    picture.executions = flows.client().executions(request.id);
+    picture.history = flows.client().history(request.id, picture.execution);
+    picture.now = flows.now();
+    return picture;
+}
+
+std::string identity_of(const Picture& picture) {
+    const flow::InstanceInfo& info = picture.info;
+    std::string text = bold(shortened(info.instance, id_width)) + "  " + status_text(info) + "\n";
+    row(text, "workflow", info.version.empty() ? info.name : info.name + " " + info.version);
+    row(text,
+        "execution",
+        picture.executions.size() > 1
+            ? fmt::format(
+                  "{} of {}; --execution N shows another", picture.execution, info.execution)
+            : "");
+    row(text,
+        "started",
+        fmt::format(
+            "{} UTC, {} {}", moment_text(info.created), so_far(info), took(info, picture.now)));
+    row(text, "schedule", info.cron.value_or(""));
+    row(text, "due", info.due ? moment_text(*info.due) + " UTC" : "");
+    row(text, "parent", info.parent ? info.parent->instance : "");
+    row(text, "status", info.custom_status ? info.custom_status->json : "");
+    if (is_final(info.status)) {
+        row(text, info.status == flow::Status::completed ? "result" : "failure", summary_of(info));
+    }
+    row(text, "history", fmt::format("{} events, {} bytes", info.last_event, info.history_bytes));
+    for (const auto& [key, entry] : picture.kv) {
+        row(text, "kv", fmt::format("{} = {}", key, entry.value.json));
+    }
+    return text;
+}
+
+std::string text_of(const Picture& picture, const FlowRequest& request) {
+    std::string text = identity_of(picture);
+    for (const Step& step : steps_of(picture.history)) {
+        if (step.fate == Fate::open) {
+            row(text,
+                "waits for",
+                fmt::format("{} {}, since {}", step.kind, step.name, took(step, picture.now)));
+        }
+    }
+    for (const flow::InstanceInfo& child : picture.children) {
+        row(text,
+            "child",
+            fmt::format("{}  {}  {}", child.instance, status_text(child), summary_of(child)));
+    }
+    if (picture.children_left_out > 0) {
+        row(text, "child", fmt::format("and {} more", picture.children_left_out));
+    }
+    const std::string timeline =
+        draw_timeline(picture.history,
+                      {.width = terminal_width(),
+                       .lines_max = request.all ? lines_all : TimelineOptions{}.lines_max,
+                       .blocks = on_terminal(),
+                       .now = picture.now});
+    return timeline.empty() ? text : text + "\n" + timeline;
+}
+
+Json json_of(const Picture& picture) {
+    Json json = to_json(picture.info);
+    json["shown_execution"] = picture.execution;
+    json["kv"] = Json::object();
+    for (const auto& [key, entry] : picture.kv) {
+        json["kv"][key] = payload_json(entry.value.json);
+    }
+    json["children"] = Json::array();
+    for (const flow::InstanceInfo& child : picture.children) {
+        json["children"].push_back(to_json(child));
+    }
+    json["executions"] = Json::array();
+    for (const flow::ExecutionInfo& execution : picture.executions) {
+        json["executions"].push_back({{"execution", execution.execution},
+                                      {"version", execution.version},
+                                      {"status", flow::to_string(execution.status)},
+                                      {"events", execution.last_event}});
+    }
+    json["steps"] = Json::array();
+    for (const Step& step : steps_of(picture.history)) {
+        json["steps"].push_back(to_json(step));
+    }
+    return json;
+}
+
+std::string event_line(const flow::Event& event, std::int64_t begin_ms) {
+    const std::string source = event.source == 0 ? "" : fmt::format("of {}", event.source);
+    std::string line = fmt::format("{:>6}  {:>11}  {:<19}  {:<7}  {}",
+                                   event.id,
+                                   "+" + elapsed(milliseconds{event.time_ms - begin_ms}),
+                                   flow::kind_name(event.body),
+                                   source,
+                                   shortened(describe(event.body), value_width));
+    line.erase(line.find_last_not_of(' ') + 1);
+    return line + "\n";
+}
+
+// Prints events that are new since the last call.
+class Follower {
+public:
+    Follower(const Context& context, FlowAccess& flows, const std::string& id)
+        : context_(context), flows_(flows), id_(id) {}
+
+    // False once there is nothing more to come.
+    bool look() {
+        const flow::InstanceInfo info = flows_.info(id_);
+        if (execution_ == 0) {
+            execution_ = info.execution;
+        }
+        for (; execution_ < info.execution; ++execution_, last_ = 0) {
+            print_new();
+        }
+        if (info.last_event > last_) {
+            print_new();
+        }
+        return !is_final(info.status);
+    }
+
+private:
+    void print_new() {
+        flow::LoadedHistory loaded =
+            flows_.client().provider().load_history(id_, execution_, last_);
+        if (!loaded.error.empty()) {
+            throw Error(Code::internal, Outcome::not_applied, loaded.error);
+        }
+        std::string text;
+        for (const flow::Event& event : loaded.events) {
+            begin_ms_ = event.id == 1 ? event.time_ms : begin_ms_;
+            last_ = event.id;
+            text += context_.json ? to_json(event).dump() + "\n" : event_line(event, begin_ms_);
+        }
+        print(text);
+    }
+
+    const Context& context_;
+    FlowAccess& flows_;
+    std::string id_;
+    flow::ExecutionId execution_ = 0;
+    flow::EventId last_ = 0;
+    std::int64_t begin_ms_ = 0;
+};
+
+}  // namespace
+
+int flow_list(const Context& context, const FlowRequest& request) {
+    flow::ListInstances ask = listing_of(request);
+    FlowAccess flows(context);
+    bound_by_age(ask, request, flows);
+    const flow::InstancePage page = flows.client().list(ask);
+    if (context.json) {
+        Json json{{"instances", Json::array()}, {"next", page.next}};
+        for (const flow::InstanceInfo& info : page.instances) {
+            json["instances"].push_back(to_json(info));
+        }
+        print(json.dump() + "\n");
+        return exit_done;
+    }
+    const flow::Moment now = flows.now();
+    Table table{{{"id"}, {"workflow"}, {"status"}, {"created"}, {"took", Align::right}, {"about"}}};
+    for (const flow::InstanceInfo& info : page.instances) {
+        table.add({shortened(info.instance, id_width),
+                   shortened(info.name, id_width),
+                   status_text(info),
+                   moment_text(info.created),
+                   took(info, now),
+                   shortened(summary_of(info), summary_width)});
+    }
+    print(table.text());
+    if (!page.next.empty()) {
+        print(fmt::format("more: --page '{}'\n", page.next));
+    }
+    return exit_done;
+}
+
+int flow_show(const Context& context, const FlowRequest& request) {
+    FlowAccess flows(context);
+    const Picture picture = picture_of(flows, request);
+    print(context.json ? json_of(picture).dump() + "\n" : text_of(picture, request));
+    return exit_done;
+}
+
+int flow_history(const Context& context, const FlowRequest& request) {
+    FlowAccess flows(context);
+    const flow::InstanceInfo info = flows.info(request.id);
+    const flow::ExecutionId execution = flows.execution_of(info, request.execution);
+    const std::vector<flow::Event> history = flows.client().history(request.id, execution);
+    if (context.json) {
+        Json json{{"id", info.instance}, {"execution", execution}, {"events", Json::array()}};
+        for (const flow::Event& event : history) {
+            json["events"].push_back(to_json(event));
+        }
+        print(json.dump() + "\n");
+        return exit_done;
+    }
+    std::string text;
+    for (const flow::Event& event : history) {
+        text += event_line(event, history.front().time_ms);
+    }
+    print(text);
+    return exit_done;
+}
+
+int flow_tail(const Context& context, const FlowRequest& request) {
+    FlowAccess flows(context);
+    Follower follower(context, flows, request.id);
+    bool more = follower.look();
+    Steady seen = system_clock().steady_now();
+    // What another process commits shows only by looking again.
+    while (more &&
+           system_clock().sleep_until(system_clock().steady_now() + tail_interval, context.stop)) {
+        try {
+            more = follower.look();
+            seen = system_clock().steady_now();
+        } catch (const Error& error) {
+            // A server that is being restarted comes back, and so does what happened meanwhile.
+            if (error.code() != Code::unavailable ||
+                system_clock().steady_now() - seen > tail_patience) {
+                throw;
+            }
+        }
+    }
+    return exit_done;
+}
+
+int flow_stats(const Context& context, const FlowRequest&) {
+    FlowAccess flows(context);
+    const flow::SystemStats stats = flows.client().stats();
+    const std::initializer_list<std::pair<const char*, std::int64_t>> counts{
+        {"instances", stats.instances},
+        {"pending", stats.pending},
+        {"running", stats.running},
+        {"completed", stats.completed},
+        {"failed", stats.failed},
+        {"cancelled", stats.cancelled},
+        {"executions", stats.executions},
+        {"events", stats.events},
+        {"messages", stats.messages},
+        {"activities", stats.activities},
+        {"early_mailboxes", stats.early_mailboxes}};
+    Json json = Json::object();
+    Table table{{{"what"}, {"count", Align::right}}};
+    for (const auto& [name, count] : counts) {
+        json[name] = count;
+        table.add({name, std::to_string(count)});
+    }
+    json["oldest_mail_ms"] = stats.oldest_mail.count();
+    table.add({"oldest mail", elapsed(stats.oldest_mail)});
+    print(context.json ? json.dump() + "\n" : table.text());
+    return exit_done;
+}
+
+}  // namespace holdfast::app

@@ -1,0 +1,123 @@
+// The words of `holdfast poolsim`.
+#include "cli/command_line.hpp"
+
+#include <charconv>
+
+#include <fmt/core.h>
+
+#include <holdfast/sim/batch.hpp>
+
+namespace holdfast::app {
+
+void CommandLine::add_poolsim() {
+    CLI::App* noun =
+        add(root_, "poolsim", "Simulate the connections of a fleet, without a database.");
+    noun->require_subcommand(1);
+    add_poolsim_run(*noun);
+    add_poolsim_many(*noun);
+    add_poolsim_verb(*noun, "plan", "What the formulas say, without running it.", &poolsim_plan);
+    add_poolsim_verb(
+        *noun, "check", "Read scenarios and say what is wrong with them.", &poolsim_check);
+    CLI::App* schema = add(*noun,
+                           "schema",
+                           "List the keys of a scenario, with their defaults.",
+                           [this](const Context& c) { return poolsim_schema(c, poolsim_); });
+    takes_choice(schema->add_option("--profile", poolsim_.profile, "Of which profile."),
+                 {"default", "compat", "compat-s"});
+    add(*noun, "list", "List the scenarios that come with the program.", [this](const Context& c) {
+        return poolsim_list(c, poolsim_);
+    });
+
+    // How the older program was called: poolsim -config FILE -out FILE.
+    CLI::App* old = add(*noun, "old", "", [this](const Context& context) {
+        poolsim_.old_flags = true;
+        poolsim_.profile = "compat";
+        return poolsim_run(context, poolsim_);
+    });
+    old->group("");
+    old->add_option("--old-config", poolsim_.files);
+    old->add_option("--out", poolsim_.csv);
+    old->add_option("--old-cpuprofile", poolsim_.cpu_profile);
+}
+
+CLI::App* CommandLine::add_poolsim_verb(CLI::App& noun,
+                                        const char* name,
+                                        const char* help,
+                                        int (*run)(const Context&, const PoolsimRequest&)) {
+    CLI::App* verb = add(
+        noun, name, help, [this, run](const Context& context) { return run(context, poolsim_); });
+    takes_choice(verb->add_option("--profile",
+                                  poolsim_.profile,
+                                  "default: the pool that ships; compat, compat-s: older models."),
+                 {"default", "compat", "compat-s"});
+    verb->add_option("--set", poolsim_.set, "KEY=VALUE over the file's: services[*].jitter=30s.")
+        ->expected(1)
+        ->allow_extra_args(false)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    hints_[verb->add_option("files", poolsim_.files, "Files, or shipped scenarios.")->required()]
+        .takes = Takes::file;
+    verb->add_flag("--strict", poolsim_.strict, "Refuse what an older model would overlook.");
+    return verb;
+}
+
+void CommandLine::add_poolsim_seeds(CLI::App& verb) {
+    verb.add_option("--seed,--seeds", poolsim_.seeds, "One, or many: 1..200; else the file's.");
+    verb.add_option("--jobs", poolsim_.jobs, "Threads; 0: one per core.")
+        ->check([](const std::string& text) {
+            unsigned jobs = 0;
+            const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), jobs);
+            const bool fine = error == std::errc{} && end == text.data() + text.size() &&
+                              jobs <= sim::threads_max;
+            return fine ? std::string() : fmt::format("give 0 to {}", sim::threads_max);
+        })
+        ->capture_default_str();
+    verb.add_option("--confidence", poolsim_.confidence, "The share of runs that must hold.")
+        ->check([](const std::string& text) {
+            double share = -1;
+            (void)std::from_chars(text.data(), text.data() + text.size(), share);
+            const bool fine = share >= 0 && share <= 1;  // Said so, "nan" is not.
+            return fine ? std::string() : "give a share, 0 to 1";
+        })
+        ->capture_default_str();
+    verb.add_option("--assert", poolsim_.assertion, "Let only this assertion count.");
+}
+
+void CommandLine::add_poolsim_plot(CLI::App& verb) {
+    hints_[verb.add_option("--plot", poolsim_.plot, "Write pictures, as one HTML page.")].takes =
+        Takes::file;
+}
+
+void CommandLine::add_poolsim_run(CLI::App& noun) {
+    CLI::App* run = add_poolsim_verb(
+        noun, "run", "Simulate, and say whether every assertion holds.", &poolsim_run);
+    add_poolsim_seeds(*run);
+    hints_[run->add_option("--out", poolsim_.csv, "Write every sample to a CSV file.")].takes =
+        Takes::file;
+    run->add_flag("--wide", poolsim_.wide, "In it, one row per sample with all services.");
+    hints_[run->add_option("--junit", poolsim_.junit, "Write the verdict as JUnit XML.")].takes =
+        Takes::file;
+    add_poolsim_plot(*run);
+    run->add_option("--trace", poolsim_.traced, "Print what happens in this service.");
+    run->add_option("--explain", poolsim_.explain, "Say why the fleet is short at 617s.");
+}
+
+void CommandLine::add_poolsim_many(CLI::App& noun) {
+    const auto many = [](CLI::Option* option) {
+        option->expected(1)->allow_extra_args(false)->multi_option_policy(
+            CLI::MultiOptionPolicy::TakeAll);
+    };
+    CLI::App* sweep =
+        add_poolsim_verb(noun, "sweep", "Simulate every combination of values.", &poolsim_sweep);
+    add_poolsim_seeds(*sweep);
+    many(sweep->add_option(
+        "--sweep", poolsim_.sweeps, "KEY=20,50, KEY=0.1..0.9/0.2 or KEY=0s..10m/30s."));
+    sweep->add_option("--bisect", poolsim_.bisect, "KEY or KEY=LOW..HIGH: the largest that holds.");
+    add_poolsim_plot(*sweep);
+    CLI::App* compare = add_poolsim_verb(
+        noun, "compare", "Two scenarios, or one and a what-if, side by side.", &poolsim_compare);
+    add_poolsim_seeds(*compare);
+    many(compare->add_option(
+        "--what-if", poolsim_.what_if, "burst=0, rate=200, ceiling=20000, or any KEY=VALUE."));
+}
+
+}  // namespace holdfast::app

@@ -1,0 +1,55 @@
+// How a client gets in: TLS, the name of its cluster, its token.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "gateway/cluster.hpp"
+#include "gateway/wire/channel.hpp"
+
+#include <holdfast/dsql/wire.hpp>
+
+typedef struct ssl_ctx_st SSL_CTX;  // NOLINT(modernize-use-using): as OpenSSL declares it.
+
+namespace holdfast::dsql {
+
+// What the packets before the first question have said.
+struct Startup {
+    std::string server_name;  // By SNI; empty if none was sent.
+    Backend::Params params;   // user, database, application_name, ...
+
+    [[nodiscard]] std::string value(std::string_view name) const;
+    // The id in `options=-c amzn-cluster-id=...`, for those who have no name to send.
+    [[nodiscard]] std::string cluster_option() const;
+    [[nodiscard]] std::string cluster_id() const;
+    // Whether it decides how statements are checked.
+    [[nodiscard]] bool sets_rules() const;
+};
+
+struct TlsFree {
+    void operator()(SSL* ssl) const noexcept;
+};
+using Tls = std::unique_ptr<SSL, TlsFree>;
+
+// Speaks with the client up to its startup packet. Empty if it wants nothing, or nothing we do.
+[[nodiscard]] std::optional<Startup> read_startup(
+    Channel& channel, MessageStream& stream, int fd, SSL_CTX* context, Tls& tls);
+
+// What is wrong with the startup packet itself.
+[[nodiscard]] std::optional<ErrorResponse> objection_to(const Startup& startup);
+
+// Asks for the token and checks it. Empty: the client may come in.
+[[nodiscard]] std::optional<ErrorResponse> authenticate(Cluster& cluster,
+                                                        const Startup& startup,
+                                                        Channel& channel,
+                                                        MessageStream& stream);
+
+// A backend with the client's settings, and the packet that ends the handshake.
+[[nodiscard]] std::unique_ptr<Backend> open_backend(Cluster& cluster, const Startup& startup);
+[[nodiscard]] std::string welcome(const Backend& backend, const Startup& startup);
+
+}  // namespace holdfast::dsql

@@ -1,0 +1,155 @@
+// What the pool of activities shares with its threads, which may outlive it.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <stop_token>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "runtime/activity_pool.hpp"
+
+#include <holdfast/base/log.hpp>
+
+namespace holdfast::flow {
+
+struct ActivityPool::Job {
+    explicit Job(ClaimedActivity what) : claim(std::move(what)) {}
+    ClaimedActivity claim;
+    // Smaller ones come first: what was asked for earlier, or goes ahead of it.
+    Moment rank =
+        claim.task.must_begin ? Moment::min() : claim.queued.value_or(claim.now) - claim.task.ahead;
+    std::stop_source stop;
+    Steady renewed = std::chrono::steady_clock::now();
+    Steady stopped_at{};  // When it was asked to stop.
+    bool running = false;
+    std::thread::id thread{};  // That runs it.
+    bool ended = false;        // Has run; its answer is on its way.
+    bool given_up = false;     // Whatever it still does, nobody listens.
+};
+
+struct ActivityPool::Shared {
+    Shared(
+        Provider& p, const Registry& r, const RuntimeOptions& o, std::shared_ptr<Meters> m, Hooks h)
+        : provider(p),
+          registry(r),
+          options(o),
+          meters(std::move(m)),
+          hooks(std::move(h)),
+          logger(o.logger != nullptr ? *o.logger : null_logger()),
+          lease(o.activity_lease) {}
+
+    Provider& provider;
+    const Registry registry;
+    const RuntimeOptions options;
+    const std::shared_ptr<Meters> meters;
+    const Hooks hooks;
+    Logger& logger;
+    LeaseLength lease;
+
+    mutable std::mutex mutex;
+    std::condition_variable_any work;
+    std::condition_variable quiet;
+    std::deque<std::shared_ptr<Job>> queue;
+    std::map<ActivityKey, std::shared_ptr<Job>> held;
+    std::set<ActivityKey> left_behind;  // Given back by stop(): a late look may bring it once more.
+    int reserved = 0;
+    int promised = 0;  // Of those, how many must begin at once.
+    int running = 0;
+    std::set<std::thread::id> stuck;  // Threads whose activity was given up and has not ended.
+    bool closed = false;
+    bool stopping = false;
+    bool wants_thread = false;  // The store has one that must begin at once and could not here.
+    double mean_us = 1'000.0;   // Of the last activities.
+    Steady last_taken = std::chrono::steady_clock::now();  // From the queue, by a thread.
+
+    // A process keeps about this much work in hand, so that short activities need no asking and
+    // long ones are left to others.
+    static constexpr std::chrono::microseconds work_in_hand{50'000};
+    static constexpr double in_hand_per_thread_max = 16.0;
+    // All threads are busy with something long: what waits here could be begun elsewhere.
+    static constexpr std::chrono::milliseconds stalled_after{1'000};
+    [[nodiscard]] bool stalled() const {
+        return !options.manual && idle_threads() <= 0 &&
+               std::chrono::steady_clock::now() - last_taken >= stalled_after;
+    }
+    [[nodiscard]] int allowed() const {
+        if (stalled()) {
+            return std::max(options.activity_threads, 1);
+        }
+        const double per_thread = std::clamp(
+            static_cast<double>(work_in_hand.count()) / mean_us, 1.0, in_hand_per_thread_max);
+        return static_cast<int>(per_thread * std::max(options.activity_threads, 1));
+    }
+    [[nodiscard]] int taken() const { return static_cast<int>(held.size()) + reserved; }
+    // Threads without work, but for those that a place is reserved for.
+    [[nodiscard]] int idle_threads() const {
+        return options.activity_threads - (running - static_cast<int>(stuck.size()));
+    }
+    [[nodiscard]] int free_threads() const {
+        return std::max(0, idle_threads() - static_cast<int>(queue.size()) - reserved);
+    }
+    // Whether a thread may take the next one. What must begin at once does not find its thread
+    // taken when it comes.
+    [[nodiscard]] bool has_work() const {
+        return !queue.empty() &&
+               (promised == 0 || queue.front()->claim.task.must_begin || promised < idle_threads());
+    }
+    void enqueue(std::shared_ptr<Job> job) {
+        auto place = queue.end();
+        while (place != queue.begin() && (*std::prev(place))->rank > job->rank) {
+            --place;
+        }
+        held[job->claim.task.key] = job;
+        queue.insert(place, std::move(job));
+        work.notify_one();
+    }
+    void release(const ActivityTask& task) {
+        --reserved;
+        if (task.must_begin) {
+            --promised;
+            work.notify_all();
+        }
+    }
+    // What nobody here will begin soon, if that is so. Sessions stay where they are.
+    [[nodiscard]] std::vector<std::shared_ptr<Job>> take_what_waits() {
+        std::vector<std::shared_ptr<Job>> taken_out;
+        if (!stalled()) {
+            return taken_out;
+        }
+        std::erase_if(queue, [&](const std::shared_ptr<Job>& job) {
+            if (job->claim.task.session || job->claim.task.must_begin) {
+                return false;
+            }
+            taken_out.push_back(job);
+            return true;
+        });
+        for (const std::shared_ptr<Job>& job : taken_out) {
+            let_go(job);
+        }
+        return taken_out;
+    }
+    // Unless another claim has taken its place.
+    void let_go(const std::shared_ptr<Job>& job) {
+        const auto found = held.find(job->claim.task.key);
+        if (found != held.end() && found->second == job) {
+            held.erase(found);
+        }
+    }
+    void ask_to_stop(Job& job) {
+        if (!job.stop.stop_requested()) {
+            job.stopped_at = std::chrono::steady_clock::now();
+            job.stop.request_stop();
+        }
+    }
+};
+
+}  // namespace holdfast::flow

@@ -1,0 +1,388 @@
+#include <holdfast/flow/runtime.hpp>
+
+#include <algorithm>
+
+#include "runtime/runtime_state.hpp"
+#include <fmt/core.h>
+
+#include <holdfast/base/error.hpp>
+#include <holdfast/base/log.hpp>
+
+namespace holdfast::flow {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr milliseconds lease_min{2'000};
+constexpr std::chrono::milliseconds keep_pause{500};
+constexpr int commit_lanes_on_a_server = 4;
+constexpr std::size_t build_id_bytes_max = 64;
+
+RuntimeOptions checked_options(RuntimeOptions options) {
+    if (options.workflow_threads < 0 || options.activity_threads < 0) {
+        throw InvalidArgument("a runtime cannot have a negative number of threads");
+    }
+    if (options.workflow_lease < lease_min || options.activity_lease < lease_min ||
+        options.session_lease < lease_min) {
+        throw InvalidArgument(fmt::format(
+            "a lease is at least {} ms, so that it can be renewed in time", lease_min.count()));
+    }
+    if (options.session_idle <= options.activity_lease - options.activity_lease / 3) {
+        throw InvalidArgument(
+            "session_idle must be longer than an activity goes between renewals, "
+            "else a session is lost while its activity runs");
+    }
+    if (options.retention < milliseconds{0}) {
+        throw InvalidArgument("a retention is not negative; 0 keeps everything");
+    }
+    if (options.max_attempts < 1) {
+        throw InvalidArgument("max_attempts is at least 1");
+    }
+    if (options.tags.tags.size() > 5) {
+        throw InvalidArgument("a worker serves at most 5 tags");
+    }
+    const bool plain =
+        std::ranges::all_of(options.build_id, [](char c) { return c > ' ' && c <= '~'; });
+    if (!plain || options.build_id.size() > build_id_bytes_max) {
+        throw InvalidArgument(fmt::format(
+            "a build id has at most {} letters, digits and signs of ASCII", build_id_bytes_max));
+    }
+    return options;
+}
+
+}  // namespace
+
+Runtime::State::State(Store& store, Registry registry, RuntimeOptions options)
+    : store_(store),
+      provider_(store.provider()),
+      registry_(std::move(registry)),
+      options_(checked_options(std::move(options))),
+      worker_id_(options_.worker_id.empty() ? make_token() : options_.worker_id),
+      instances_(
+          {.instances_max = options_.cached_instances_max, .bytes_max = options_.cached_bytes_max}),
+      activities_(provider_,
+                  registry_,
+                  options_,
+                  meters_,
+                  {.ended = [this](ActivityEnd end) { ended(std::move(end)); },
+                   .mailed = [this](const std::string& id) { store_.bus().mailed(id); },
+                   .room = [this] { look_for_activities(); }}),
+      runner_(provider_, registry_, options_, instances_, activities_, clock_, *meters_, [this] {
+          look_for_mail();
+      }) {
+    clock_.heard(
+        std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now()));
+    hear_clock();
+    std::string replays;
+    for (const auto& [low, high] : options_.versions.ranges) {
+        replays += fmt::format("{}{}-{}", replays.empty() ? "" : ",", low.text(), high.text());
+    }
+    log().info("a runtime starts",
+               {{"engine", engine_version.text()}, {"replays", replays}, {"worker", worker_id_}});
+    store_.bus().join(*this);
+    if (!options_.manual) {
+        start_threads();
+    }
+}
+
+Runtime::State::~State() {
+    drain(std::chrono::seconds{10});
+}
+
+void Runtime::State::start_threads() {
+    for (int i = 0; i < options_.workflow_threads; ++i) {
+        threads_.emplace_back([this](const std::stop_token& stop) { turn_loop(stop); });
+    }
+    // One writer is all an embedded database has; a server flushes for several at once.
+    const bool server = store_.database().dialect().product != sql::Product::sqlite;
+    for (int i = 0; i < (server ? commit_lanes_on_a_server : 1); ++i) {
+        threads_.emplace_back([this](const std::stop_token& stop) { commit_loop(stop); });
+    }
+    threads_.emplace_back([this](const std::stop_token& stop) { poll_loop(stop); });
+    threads_.emplace_back([this](const std::stop_token& stop) { keep_loop(stop); });
+}
+
+Logger& Runtime::State::log() const {
+    return options_.logger != nullptr ? *options_.logger : null_logger();
+}
+
+// --- LocalRuntime --------------------------------------------------------------------------------
+
+void Runtime::State::expect(const std::string& instance, const Uuid& token) {
+    instances_.expect(instance, token);
+}
+
+void Runtime::State::call_off(const std::string& instance) {
+    instances_.call_off(instance);
+}
+
+bool Runtime::State::offer_start(std::string_view workflow,
+                                 const std::string& instance,
+                                 const Uuid& token) {
+    return runs(workflow) && instances_.add_started(instance, token);
+}
+
+bool Runtime::State::offer_first_turn(const std::shared_ptr<detail::FirstTurn>& turn) {
+    return !options_.manual && heard_clock_ && runs(turn->start().name) &&
+           instances_.add_first_turn(turn);
+}
+
+bool Runtime::State::runs(std::string_view workflow) const {
+    return !draining_ && options_.workflow_threads > 0 && registry_.has_workflow(workflow);
+}
+
+bool Runtime::State::has(const std::string& instance) const {
+    return !draining_ && instances_.has(instance);
+}
+
+bool Runtime::State::offer_mail(const std::string& instance) {
+    return !draining_ && instances_.add_mail(instance);
+}
+
+void Runtime::State::look_for_mail() {
+    const std::lock_guard lock(poll_mutex_);
+    want_instances_ = true;
+    poll_wanted_.notify_one();
+}
+
+void Runtime::State::look_for_activities() {
+    const std::lock_guard lock(poll_mutex_);
+    want_activities_ = true;
+    poll_wanted_.notify_one();
+}
+
+// --- turns
+// -----------------------------------------------------------------------------------------
+
+void Runtime::State::turn_loop(const std::stop_token& stop) {
+    TurnInput input;
+    while (Instance* const instance = instances_.next(stop, input)) {
+        take_turn(*instance, std::move(input));
+    }
+}
+
+void Runtime::State::take_turn(Instance& instance, TurnInput input) {
+    std::vector<ActivityEnd> unwanted;
+    const std::string id = instance.id;
+    const std::vector<ActivityEnd> answers = input.answers;
+    if (input.claim) {
+        workflow_lease_.looked_after(clock_.now() - input.claim->now, steady_clock::now());
+    }
+    try {
+        std::optional<PreparedTurn> turn = runner_.run(instance, std::move(input), unwanted);
+        if (turn) {
+            post(std::move(*turn));
+        }
+    } catch (const std::exception& error) {
+        // The database failed while the turn was being read: leases and mail bring it back.
+        log().warn("a turn could not be taken", {{"instance", id}, {"error", error.what()}});
+        TurnInput left = instances_.forget(instance);
+        unwanted = answers;
+        unwanted.insert(unwanted.end(), left.answers.begin(), left.answers.end());
+        look_for_mail();
+    }
+    post(std::move(unwanted));
+}
+
+// Best effort: if the database cannot be reached, the lease runs out instead.
+void Runtime::State::give_back(const ClaimedInstance& claim,
+                               milliseconds delay,
+                               bool ignore_attempt) noexcept {
+    try {
+        provider_.abandon_instance(claim, delay, ignore_attempt);
+    } catch (const std::exception& error) {
+        log().warn("an instance could not be given back",
+                   {{"instance", claim.instance}, {"error", error.what()}});
+    }
+}
+
+// --- draining
+// ----------------------------------------------------------------------------------------
+
+bool Runtime::State::quiet() const {
+    return instances_.backlog() == 0 && activities_.idle();
+}
+
+DrainReport Runtime::State::drain(milliseconds deadline) {
+    const std::lock_guard lock(drain_mutex_);
+    if (drained_) {
+        return report_;
+    }
+    draining_ = true;
+    store_.bus().leave(*this);
+    activities_.close();
+    constexpr milliseconds longest = std::chrono::years{1};  // "For ever" must not overflow.
+    const Steady until = steady_clock::now() + std::min(deadline, longest);
+    if (options_.manual) {
+        run_until_idle();
+    } else {
+        // Turns and activities end by themselves; there is no event for "everything is quiet".
+        while (!quiet() && steady_clock::now() < until) {
+            std::this_thread::sleep_for(std::chrono::milliseconds{1});
+        }
+    }
+    const bool in_time = quiet();
+    report_ = activities_.stop(in_time ? milliseconds{0} : options_.cancel_grace);
+    give_back_claims();
+    for (std::jthread& thread : threads_) {
+        thread.request_stop();
+    }
+    instances_.wake_all();
+    threads_.clear();
+    for (Outbox outbox = take_outbox(); !outbox.empty(); outbox = take_outbox()) {
+        commit(std::move(outbox));
+    }
+    // A look or a commit that was under way has perhaps brought more, and nobody is left to do it.
+    report_.activities_abandoned += activities_.stop(milliseconds{0}).activities_abandoned;
+    give_back_claims();
+    drained_ = true;
+    return report_;
+}
+
+void Runtime::State::give_back_claims() {
+    for (const ClaimedInstance& claim : instances_.take_waiting_claims()) {
+        ++report_.turns_abandoned;
+        give_back(claim, milliseconds{0}, true);
+    }
+}
+
+int Runtime::State::run_until_idle() {
+    int steps = 0;
+    for (bool worked = true; worked;) {
+        worked = poll_instances().count > 0;
+        worked = poll_activities() > 0 || worked;
+        TurnInput input;
+        while (Instance* const instance = instances_.try_next(input)) {
+            take_turn(*instance, std::move(input));
+            ++steps;
+            worked = true;
+        }
+        for (Outbox outbox = take_outbox(); !outbox.empty(); outbox = take_outbox()) {
+            commit(std::move(outbox));
+            worked = true;
+        }
+        while (activities_.run_one()) {
+            ++steps;
+            worked = true;
+        }
+    }
+    if (options_.retention > milliseconds{0}) {
+        forget_old();
+    }
+    measure(steady_clock::now());
+    return steps;
+}
+
+RuntimeStats Runtime::State::stats() const {
+    return {.turns = meters_->turns,
+            .turns_from_cache = meters_->from_cache,
+            .turns_lost = meters_->lost,
+            .events_replayed = meters_->events_replayed,
+            .history_bytes_read = meters_->history_bytes_read,
+            .commits = meters_->commits,
+            .activities = meters_->activities,
+            .shadow_replays = meters_->shadow_replays,
+            .cached_instances = static_cast<std::int64_t>(instances_.size())};
+}
+
+// --- keeping
+// -----------------------------------------------------------------------------------------
+
+void Runtime::State::keep_loop(const std::stop_token& stop) {
+    while (system_clock().sleep_until(steady_clock::now() + keep_pause, stop)) {
+        try {
+            keep(steady_clock::now());
+        } catch (const std::exception& error) {
+            log().warn("leases could not be renewed", {{"error", error.what()}});
+        }
+    }
+}
+
+void Runtime::State::keep(Steady now) {
+    activities_.tick(now);
+    for (const InstanceTable::Lease& lease :
+         instances_.leases_older_than(now - options_.workflow_lease / 3)) {
+        if (provider_.renew_instance(lease.id, lease.token, workflow_lease_.get())) {
+            instances_.renewed(lease.id, now);
+        }
+        const Steady done = steady_clock::now();
+        workflow_lease_.looked_after(done - lease.since, done);
+    }
+    keep_sessions(now);
+    sweep(now);
+    measure(now);
+}
+
+void Runtime::State::keep_sessions(Steady now) {
+    if (activities_.sessions() == 0 || now - sessions_kept_ < options_.session_lease / 3) {
+        return;
+    }
+    sessions_kept_ = now;
+    const std::vector<std::string> owners{worker_id_};
+    provider_.renew_sessions(owners, options_.session_lease, options_.session_idle);
+}
+
+void Runtime::State::sweep(Steady now) {
+    constexpr std::chrono::seconds pause{30};
+    if (now - swept_ < pause) {
+        return;
+    }
+    if (swept_ != Steady{}) {
+        hear_clock();
+        const int early = provider_.sweep(options_.early_mail_ttl, options_.reply_ttl);
+        provider_.sweep_sessions();
+        if (early > 0) {
+            log().warn("mail was thrown away: its instances never started", {{"mailboxes", early}});
+        }
+    }
+    swept_ = now;
+    if (options_.retention > milliseconds{0}) {
+        forget_old();
+    }
+}
+
+void Runtime::State::measure(Steady now) {
+    if (meters_->wanted() && (measured_ == Steady{} || now - measured_ >= options_.gauges_every)) {
+        measured_ = now;
+        meters_->measured(provider_.stats(), instances_.size());
+    }
+}
+
+// A bounded number at a time, so that leases are renewed in between.
+void Runtime::State::forget_old() {
+    constexpr int instances_per_sweep = 200;
+    const Moment before = provider_.now() - options_.retention;
+    const DeleteCounts ended = provider_.delete_ended(
+        {.ids = {}, .completed_before = before, .limit = instances_per_sweep});
+    const DeleteCounts pruned = provider_.prune_ended(before, instances_per_sweep);
+    if (ended.instances + pruned.executions > 0) {
+        log().info("what ended long ago was removed",
+                   {{"instances", ended.instances}, {"executions", pruned.executions}});
+    }
+}
+
+// --- Runtime
+// -----------------------------------------------------------------------------------------
+
+Runtime::Runtime(std::shared_ptr<Store> store, Registry registry, RuntimeOptions options)
+    : store_(std::move(store)),
+      state_(std::make_unique<State>(*store_, std::move(registry), std::move(options))) {}
+
+Runtime::Runtime(Store& store, Registry registry, RuntimeOptions options)
+    : state_(std::make_unique<State>(store, std::move(registry), std::move(options))) {}
+
+Runtime::~Runtime() = default;
+
+DrainReport Runtime::drain(milliseconds deadline) {
+    return state_->drain(deadline);
+}
+
+int Runtime::run_until_idle() {
+    return state_->run_until_idle();
+}
+
+RuntimeStats Runtime::stats() const {
+    return state_->stats();
+}
+
+}  // namespace holdfast::flow

@@ -1,0 +1,461 @@
+#include "runtime/turns.hpp"
+
+#include <algorithm>
+#include <variant>
+
+#include "runtime/activity_pool.hpp"
+#include "runtime/database_clock.hpp"
+#include "runtime/meters.hpp"
+#include <fmt/core.h>
+
+#include <holdfast/base/log.hpp>
+#include <holdfast/flow_engine/stored.hpp>
+
+namespace holdfast::flow {
+namespace {
+
+// A history up to this length is replayed beside a cached turn to check it; longer ones cost too
+// much.
+constexpr EventId shadow_events_max = 1'000;
+constexpr milliseconds unreadable_pause{1'000};
+constexpr std::size_t called_back_max = 500;
+
+Logger& logger_of(const RuntimeOptions& options) {
+    return options.logger != nullptr ? *options.logger : null_logger();
+}
+
+// An end that the code has no part in. It calls back what is under way, as any end does.
+void end_by_force(Turn& turn,
+                  const TurnContext& turn_context,
+                  std::span<const LeftOpen> open,
+                  FailureInfo why) {
+    turn.ending = Ending::failed;
+    const EventBody end = WorkflowFailed{std::move(why)};
+    EventId id = turn.events.empty() ? turn_context.last_event : turn.events.back().id;
+    const auto add = [&](EventBody body, EventId source) {
+        turn.events.push_back(Event{.id = ++id,
+                                    .source = source,
+                                    .time_ms = turn_context.now.time_since_epoch().count(),
+                                    .body = std::move(body)});
+    };
+    // More would not fit into the one transaction that has to end it.
+    for (const LeftOpen& operation : open.first(std::min(open.size(), called_back_max))) {
+        add(OperationCancelled{operation.operation, std::string(kind_name(end))}, operation.event);
+        abandon(turn, operation);
+    }
+    add(end, 0);
+}
+
+const StartMessage* start_among(const std::vector<InboxMessage>& messages) {
+    for (const InboxMessage& mail : messages) {
+        if (const StartMessage* start = std::get_if<StartMessage>(&mail.message.body)) {
+            return start;
+        }
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+TurnRunner::TurnRunner(Provider& provider,
+                       const Registry& registry,
+                       const RuntimeOptions& options,
+                       InstanceTable& instances,
+                       ActivityPool& activities,
+                       DatabaseClock& clock,
+                       Meters& meters,
+                       std::function<void()> look_for_mail)
+    : provider_(provider),
+      registry_(registry),
+      options_(options),
+      instances_(instances),
+      activities_(activities),
+      clock_(clock),
+      meters_(meters),
+      look_for_mail_(std::move(look_for_mail)) {}
+
+std::optional<PreparedTurn> TurnRunner::run(Instance& instance,
+                                            TurnInput input,
+                                            std::vector<ActivityEnd>& unwanted) {
+    if (input.claim) {  // It exists: who wants to start it has to be told so.
+        input.first.settle(detail::FirstTurn::Answer::declined);
+    }
+    TurnContext turn_context;
+    if (!look(instance, input, turn_context)) {
+        lose(instance, std::move(input), unwanted);
+        return std::nullopt;
+    }
+    if (turn_context.leased && turn_context.attempt > options_.max_attempts) {
+        unwanted.insert(unwanted.end(), input.answers.begin(), input.answers.end());
+        return poison(instance, turn_context);
+    }
+    if (!load(instance, turn_context, input)) {
+        lose(instance, std::move(input), unwanted);
+        return std::nullopt;
+    }
+    auto deadlines = fail_what_nobody_began(instance, turn_context);
+    std::vector<Message> messages;
+    for (const InboxMessage& mail : turn_context.mail) {
+        meters_.taking(mail.message, turn_context.now);
+        messages.push_back(mail.message);
+    }
+    std::vector<ActivityEnd> finished;
+    for (ActivityEnd& end : input.answers) {
+        if (end.key.execution == turn_context.execution && end.answer &&
+            instance.execution->waits_for(end.key.event)) {
+            messages.push_back(Message{.execution = end.key.execution, .body = *end.answer});
+            finished.push_back(std::move(end));
+        } else {
+            // With its answer: our memory may be older than the store, where another process has
+            // asked for it. If nobody wants it, the store knows, and takes no answer.
+            unwanted.push_back(std::move(end));
+        }
+    }
+    if (messages.empty() && !turn_context.leased && turn_context.last_event != 0) {
+        instances_.done(instance, instance.execution->bytes());
+        return std::nullopt;
+    }
+    Turn turn = checked(instance, turn_context, messages);
+    if (turn_context.creates && turn.ending == Ending::continued) {
+        lose(instance, std::move(input), unwanted);  // Two executions at once: the long way.
+        return std::nullopt;
+    }
+    PreparedTurn prepared = prepare(instance, turn_context, std::move(turn), std::move(finished));
+    for (auto& [event, deadline] : deadlines) {
+        if (prepared.commit.status == Status::running && instance.execution->waits_for(event)) {
+            prepared.commit.messages.push_back(std::move(deadline));
+        }
+    }
+    prepared.first = std::move(input.first);
+    prepared.turn_context = std::move(turn_context);
+    return prepared;
+}
+
+// Finds out what this turn is about. False: the instance is not ours any more.
+bool TurnRunner::look(Instance& instance, TurnInput& input, TurnContext& turn_context) {
+    if (input.first) {
+        const StartMessage& start = input.first->start();
+        const InboxMessage mail{.message = Message{.execution = 0, .body = start}};
+        turn_context = TurnContext{.name = start.name,
+                                   .version = start.version,
+                                   .execution = 1,
+                                   .last_event = 0,
+                                   .token = {},
+                                   .leased = false,
+                                   .attempt = 0,
+                                   .now = clock_.now(),
+                                   .mail = {mail},
+                                   .creates = true};
+    } else if (!input.claim && input.mail) {
+        std::optional<ClaimedInstance> peeked =
+            provider_.peek_instance(instance.id, instance.token);
+        if (!peeked) {
+            return false;
+        }
+        clock_.heard(peeked->now);
+        turn_context = TurnContext{.name = std::move(peeked->name),
+                                   .version = std::move(peeked->version),
+                                   .execution = peeked->execution,
+                                   .last_event = peeked->last_event,
+                                   .token = instance.token,
+                                   .leased = false,
+                                   .attempt = 0,
+                                   .now = peeked->now,
+                                   .mail = std::move(peeked->messages)};
+    } else if (input.claim) {
+        const ClaimedInstance& claim = *input.claim;
+        clock_.heard(claim.now);
+        instances_.hold_lease(instance, claim.token);
+        instance.token = claim.token;
+        turn_context = TurnContext{.name = claim.name,
+                                   .version = claim.version,
+                                   .execution = claim.execution,
+                                   .last_event = claim.last_event,
+                                   .token = claim.token,
+                                   .leased = true,
+                                   .attempt = claim.attempt,
+                                   .now = claim.now,
+                                   .mail = claim.messages};
+    } else {
+        if (!instance.execution) {
+            return false;
+        }
+        const WorkflowStarted& started = instance.execution->started();
+        turn_context = TurnContext{.name = started.name,
+                                   .version = started.version,
+                                   .execution = instance.number,
+                                   .last_event = instance.execution->last_event(),
+                                   .token = instance.token,
+                                   .leased = false,
+                                   .attempt = 0,
+                                   .now = clock_.now(),
+                                   .mail = {}};
+    }
+    // Whatever cannot be read here may be readable by another build: only a claim counts attempts.
+    const bool readable = std::ranges::all_of(
+        turn_context.mail, [](const InboxMessage& mail) { return mail.error.empty(); });
+    return readable || (turn_context.leased && turn_context.attempt > options_.max_attempts);
+}
+
+// Makes sure that the coroutine stands where the store says. False: it cannot be done here.
+bool TurnRunner::load(Instance& instance, const TurnContext& turn_context, TurnInput& input) {
+    if (instance.execution && instance.number == turn_context.execution &&
+        instance.execution->last_event() == turn_context.last_event) {
+        ++meters_.from_cache;
+        return true;
+    }
+    instance.execution.reset();
+    if (turn_context.last_event == 0) {
+        return begin(instance, turn_context);
+    }
+    const std::optional<detail::Program> program =
+        registry_.find_workflow(turn_context.name, turn_context.version);
+    if (!program) {
+        give_back(instance, input, unregistered_pause(turn_context.attempt));
+        return false;
+    }
+    LoadedHistory loaded = provider_.load_history(instance.id, turn_context.execution);
+    meters_.history_bytes_read += loaded.bytes;
+    if (!loaded.error.empty() || loaded.events.empty()) {
+        logger_of(options_).error("a history cannot be read",
+                                  {{"instance", instance.id},
+                                   {"error", loaded.error},
+                                   {"attempt", turn_context.attempt}});
+        give_back(instance, input, unreadable_pause);
+        return false;
+    }
+    meters_.events_replayed += static_cast<std::int64_t>(loaded.events.size());
+    instance.number = turn_context.execution;
+    instance.execution = make_execution(instance, *program);
+    instance.execution->load(std::move(loaded.events), std::move(loaded.kv));
+    return true;
+}
+
+std::unique_ptr<Execution> TurnRunner::make_execution(const Instance& instance,
+                                                      detail::Program program) const {
+    return std::make_unique<Execution>(
+        instance.id, instance.number, program, options_.limits, options_.logger, options_.build_id);
+}
+
+bool TurnRunner::begin(Instance& instance, const TurnContext& turn_context) {
+    const StartMessage* const start = start_among(turn_context.mail);
+    if (start == nullptr) {
+        return false;
+    }
+    const std::optional<std::string> version =
+        start->version.empty() ? registry_.version_for_start(start->name) : start->version;
+    const std::optional<detail::Program> program =
+        version ? registry_.find_workflow(start->name, *version) : std::nullopt;
+    if (!program) {
+        return false;
+    }
+    std::map<std::string, Payload> keys;
+    if (turn_context.execution >
+        1) {  // Of runs by a schedule, the first leaves its keys to the next.
+        keys = provider_.load_history(instance.id, turn_context.execution).kv;
+    }
+    instance.number = turn_context.execution;
+    instance.execution = make_execution(instance, *program);
+    instance.execution->begin(WorkflowStarted{.name = start->name,
+                                              .version = *version,
+                                              .input = start->input,
+                                              .parent = start->parent,
+                                              .status = std::nullopt,
+                                              .cron = start->cron},
+                              std::move(keys));
+    return true;
+}
+
+// The failure is in the mail before this turn takes the deadline: if this process dies in between,
+// both are there, and a second failure finds no activity. A worker that begins it now is either
+// before this, and there is no failure, or finds nothing to begin. Whoever has one now may be dead
+// and not have begun it: it is looked at again when that would show. Returns those deadlines.
+std::vector<std::pair<EventId, OutgoingMessage>> TurnRunner::fail_what_nobody_began(
+    const Instance& instance, const TurnContext& turn_context) {
+    std::vector<ActivityEnd> ends;
+    std::vector<std::pair<EventId, OutgoingMessage>> again;
+    for (const InboxMessage& mail : turn_context.mail) {
+        const auto* const deadline = std::get_if<StartDeadline>(&mail.message.body);
+        if (deadline == nullptr || mail.message.execution != turn_context.execution) {
+            continue;
+        }
+        FailureInfo failure{
+            .kind = FailureKind::timeout,
+            .type = "NotStarted",
+            .message = fmt::format("no worker began it within {} ms", deadline->limit_ms)};
+        ends.push_back({.key = {instance.id, turn_context.execution, deadline->event},
+                        .token = Uuid{},  // Nobody's.
+                        .answer = ActivityAnswer{deadline->event, std::move(failure)}});
+        OutgoingMessage later_on =
+            start_deadline(ends.back().key, deadline->limit_ms, turn_context.now);
+        later_on.visible_at_ms =
+            later(turn_context.now, activities_.lease()).time_since_epoch().count();
+        again.emplace_back(deadline->event, std::move(later_on));
+    }
+    if (ends.empty()) {
+        return {};
+    }
+    const std::vector<bool> failed = provider_.end_activities(ends);
+    if (std::ranges::find(failed, true) != failed.end() && !instances_.add_mail(instance.id)) {
+        look_for_mail_();
+    }
+    for (std::size_t i = failed.size(); i-- > 0;) {
+        if (failed[i]) {
+            again.erase(again.begin() + static_cast<std::ptrdiff_t>(i));
+        }
+    }
+    return again;
+}
+
+void TurnRunner::give_back(Instance& instance, TurnInput& input, milliseconds delay) {
+    if (input.claim) {
+        provider_.abandon_instance(*input.claim, delay, false);
+        input.claim.reset();
+    }
+    instance.execution.reset();
+}
+
+// This process cannot take the turn: what it holds goes back to where others find it.
+void TurnRunner::lose(Instance& instance, TurnInput&& input, std::vector<ActivityEnd>& unwanted) {
+    give_back(
+        instance, input, input.claim ? unregistered_pause(input.claim->attempt) : milliseconds{0});
+    TurnInput left = instances_.forget(instance);
+    for (TurnInput* part : {&input, &left}) {
+        unwanted.insert(unwanted.end(), part->answers.begin(), part->answers.end());
+    }
+    if (left.claim) {
+        instances_.add_claim(std::move(*left.claim));
+    } else if (left.mail) {
+        look_for_mail_();
+    }
+}
+
+milliseconds TurnRunner::unregistered_pause(int attempt) const {
+    constexpr int doublings_max = 6;
+    const int doublings = std::clamp(attempt - 1, 0, doublings_max);
+    return std::min(options_.unregistered_first * (1 << doublings), options_.unregistered_max);
+}
+
+// What is under way for it, whatever its code would say. A history that cannot be read tells
+// nothing, but the children know whose they are.
+std::vector<LeftOpen> TurnRunner::open_in_store(const Instance& instance,
+                                                const TurnContext& turn_context) {
+    if (turn_context.last_event == 0) {
+        return {};
+    }
+    const LoadedHistory loaded = provider_.load_history(instance.id, turn_context.execution);
+    if (loaded.error.empty()) {
+        return left_open(loaded.events);
+    }
+    std::vector<LeftOpen> open;
+    for (std::string& child : provider_.children(instance.id)) {
+        const std::optional<InstanceInfo> info = provider_.info(child);
+        if (info && info->parent && !is_final(info->status)) {
+            open.push_back({.event = info->parent->event,
+                            .operation = Dropped::child,
+                            .child = std::move(child)});
+        }
+    }
+    return open;
+}
+
+// One turn; now and then beside a replay from scratch, because a coroutine that is kept would hide
+// that its code is not deterministic until the next crash.
+Turn TurnRunner::checked(Instance& instance,
+                         const TurnContext& turn_context,
+                         std::span<const Message> messages) {
+    ++meters_.turns;
+    ++instance.turns;
+    const bool warm = turn_context.last_event != 0 && instance.turns > 1;
+    Turn turn = instance.execution->turn(turn_context.now, messages);
+    if (!warm || options_.shadow_replay_every == 0 || turn_context.last_event > shadow_events_max ||
+        instance.turns % static_cast<std::uint64_t>(options_.shadow_replay_every) != 0) {
+        return turn;
+    }
+    ++meters_.shadow_replays;
+    const std::optional<detail::Program> program =
+        registry_.find_workflow(turn_context.name, instance.execution->started().version);
+    LoadedHistory loaded = provider_.load_history(instance.id, turn_context.execution);
+    meters_.history_bytes_read += loaded.bytes;
+    if (!program || !loaded.error.empty() || loaded.events.empty() ||
+        loaded.events.back().id != turn_context.last_event) {
+        return turn;  // Somebody else is at it; the commit will tell.
+    }
+    const std::vector<LeftOpen> open = left_open(loaded.events);
+    Execution cold(
+        instance.id, turn_context.execution, *program, options_.limits, nullptr, options_.build_id);
+    cold.load(std::move(loaded.events), std::move(loaded.kv));
+    const Turn again = cold.turn(turn_context.now, messages);
+    if (again.events == turn.events) {
+        return turn;
+    }
+    logger_of(options_).error("a workflow's code is not deterministic",
+                              {{"instance", instance.id}, {"workflow", turn_context.name}});
+    Turn failed;
+    failed.taken = std::move(turn.taken);
+    end_by_force(failed,
+                 turn_context,
+                 open,
+                 FailureInfo{.kind = FailureKind::nondeterminism,
+                             .type = "Nondeterminism",
+                             .message = "run again over its history, the code did something else",
+                             .retryable = false});
+    return failed;
+}
+
+PreparedTurn TurnRunner::fail(Instance& instance,
+                              const TurnContext& turn_context,
+                              FailureInfo why) {
+    Turn turn;
+    if (turn_context.last_event == 0) {
+        const StartMessage* const start = start_among(turn_context.mail);
+        turn.events.push_back(
+            Event{.id = 1,
+                  .source = 0,
+                  .time_ms = turn_context.now.time_since_epoch().count(),
+                  .body = WorkflowStarted{.name = turn_context.name,
+                                          .version = turn_context.version,
+                                          .input = start != nullptr ? start->input : Payload{},
+                                          .parent = start != nullptr ? start->parent : std::nullopt,
+                                          .status = std::nullopt}});
+    }
+    end_by_force(turn, turn_context, open_in_store(instance, turn_context), std::move(why));
+    for (std::size_t i = 0; i < turn_context.mail.size(); ++i) {
+        turn.taken.push_back(i);
+    }
+    instance.execution.reset();
+    return prepare(instance, turn_context, std::move(turn), {});
+}
+
+PreparedTurn TurnRunner::poison(Instance& instance, const TurnContext& turn_context) {
+    ++meters_.poisoned;
+    logger_of(options_).error("a workflow is poison", {{"instance", instance.id}});
+    return fail(instance,
+                turn_context,
+                FailureInfo{.kind = FailureKind::poison,
+                            .type = "Poison",
+                            .message = fmt::format(
+                                "the workflow {} was tried {} times (at most {}) and did "
+                                "not get through a turn",
+                                instance.id,
+                                turn_context.attempt - 1,
+                                options_.max_attempts),
+                            .retryable = false});
+}
+
+PreparedTurn TurnRunner::too_large(PreparedTurn& turn) {
+    logger_of(options_).error("a turn is too large", {{"instance", turn.instance->id}});
+    turn.turn_context.version = turn.instance->execution->started().version;
+    PreparedTurn failed =
+        fail(*turn.instance,
+             turn.turn_context,
+             FailureInfo{.kind = FailureKind::application,
+                         .type = "LimitExceeded",
+                         .message = "one turn wrote more than the database takes in one "
+                                    "transaction; start fewer things at once, or pass less",
+                         .retryable = false});
+    failed.first = std::move(turn.first);
+    return failed;
+}
+
+}  // namespace holdfast::flow

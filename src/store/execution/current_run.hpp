@@ -1,0 +1,41 @@
+// The row that says which run of a workflow is the current one.
+#pragma once
+
+#include <optional>
+
+#include <holdfast/sql/tx.hpp>
+#include <holdfast/store/execution.hpp>
+
+namespace holdfast::sql {
+class Database;
+}
+
+namespace holdfast::store {
+
+// Requires: a name that fits into a key, and an archetype other than 0. Else invalid_argument.
+void require_workflow(const WorkflowKey& workflow);
+// Requires: so is its workflow, and the request's id, if there is one, is a name. Else the same.
+void require_run(const RunWrite& write);
+
+[[nodiscard]] sql::Answer ask_current_run(sql::Tx& tx, ShardId shard, const WorkflowKey& workflow);
+[[nodiscard]] std::optional<CurrentRun> read_current_run(const sql::Rows& rows);
+
+void insert_current_run(sql::Tx& tx,
+                        ShardId shard,
+                        const WorkflowKey& workflow,
+                        const CurrentRun& current);
+// Requires: this transaction has locked the current_run_row and seen that it names `previous`.
+void move_current_run(sql::Tx& tx,
+                      ShardId shard,
+                      const WorkflowKey& workflow,
+                      RunId previous,
+                      const CurrentRun& current);
+
+[[nodiscard]] std::optional<CurrentRun> find_current_run(sql::Database& db,
+                                                         ShardId shard,
+                                                         const WorkflowKey& workflow,
+                                                         const Call& call);
+void delete_current_run(
+    sql::Database& db, ShardId shard, const WorkflowKey& workflow, RunId run, const Call& call);
+
+}  // namespace holdfast::store

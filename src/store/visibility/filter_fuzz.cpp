@@ -1,0 +1,27 @@
+// Any text is a filter or is refused with an Error, and what is a filter becomes a query whose
+// parameters are all there and whose text has nothing of the filter's.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "visibility/filter.hpp"
+#include "visibility/visibility_query.hpp"
+
+#include <holdfast/base/assert.hpp>
+#include <holdfast/base/error.hpp>
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    using namespace holdfast;
+    for (const sql::Product product : {sql::Product::postgres, sql::Product::dsql}) {
+        try {
+            const auto parsed = store::filter::parse({reinterpret_cast<const char*>(data), size});
+            store::VisibilityQuery query({}, parsed, sql::dialect_of(product));
+            const sql::BuiltQuery built = std::move(query).page(std::nullopt, 10);
+            HOLDFAST_ASSERT(built.text.find('\'') == std::string::npos);
+            const sql::Rendered text = sql::render(product, built.name, built.text);
+            HOLDFAST_ASSERT(text.arguments == built.args.size());
+        } catch (const Error&) {
+        }
+    }
+    return 0;
+}

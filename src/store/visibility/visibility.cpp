@@ -1,0 +1,296 @@
+#include <holdfast/store/visibility.hpp>
+
+#include <utility>
+
+#include "times.hpp"
+#include "transaction.hpp"
+#include "visibility/filter.hpp"
+#include "visibility/filter_values.hpp"
+#include "visibility/search_attributes.hpp"
+#include "visibility/statements.hpp"
+#include "visibility/visibility_query.hpp"
+#include <fmt/core.h>
+
+namespace holdfast::store {
+namespace {
+
+// ---- Rows -------------------------------------------------------------------------------------
+
+void require_record(const sql::Dialect& dialect, const VisibilityRecord& record) {
+    require_name("the workflow's id", record.workflow_id, name_bytes_max);
+    require_name("the workflow's type", record.workflow_type, name_bytes_max);
+    require_time("the start of a run", record.start_time);
+    require_time("the first task of a run", record.execution_time);
+    if (record.close_time) {
+        require_time("the end of a run", *record.close_time);
+    }
+    if (record.memo) {
+        require_blob(dialect, *record.memo);
+    }
+    const auto require_name_if_any = [](std::string_view what, const std::string& name) {
+        if (!name.empty()) {
+            require_name(what, name, name_bytes_max);
+        }
+    };
+    require_name_if_any("the task queue's name", record.task_queue);
+    require_name_if_any("the parent's id", record.parent ? record.parent->workflow_id : "");
+    require_name_if_any("the root's id", record.root ? record.root->workflow_id : "");
+}
+
+std::optional<RelatedRun> related(const sql::Row& row, std::size_t column) {
+    const auto run = row.get<std::optional<Uuid>>(column + 1);
+    if (!run) {
+        return std::nullopt;
+    }
+    return RelatedRun{.workflow_id = row.get<std::string>(column), .run = RunId{*run}};
+}
+
+VisibilityRecord record_of(const sql::Row& row) {
+    VisibilityRecord made{
+        .ns = NamespaceId{row.get<Uuid>(0)},
+        .run = RunId{row.get<Uuid>(1)},
+        .version = row.get<std::int64_t>(2),
+        .workflow_id = row.get<std::string>(6),
+        .workflow_type = row.get<std::string>(7),
+        .status = RunStatus{row.get<std::int32_t>(8)},
+        .start_time = row.get<sql::Timestamp>(3),
+        .execution_time = row.get<sql::Timestamp>(4),
+        .close_time = row.get<std::optional<sql::Timestamp>>(5),
+        .history_length = row.get<std::optional<std::int64_t>>(9),
+        .history_size_bytes = row.get<std::optional<std::int64_t>>(10),
+        .state_transition_count = row.get<std::optional<std::int64_t>>(12),
+        .task_queue = row.get<std::string>(15),
+        .parent = related(row, 17),
+        .root = related(row, 19),
+    };
+    if (const auto duration = row.get<std::optional<std::int64_t>>(11)) {
+        made.execution_duration = std::chrono::microseconds{*duration};
+    }
+    if (auto memo = row.get<std::optional<sql::Bytes>>(13)) {
+        made.memo = Blob{.data = std::move(*memo), .encoding = row.get<std::string>(14)};
+    }
+    made.search_attributes = read_attributes(row.get<std::optional<sql::Json>>(16), made.run);
+    return made;
+}
+
+std::int64_t write_row(sql::Tx& tx,
+                       const sql::Statement& statement,
+                       const VisibilityRecord& record,
+                       const sql::Json& attributes) {
+    const auto count = [](std::chrono::microseconds us) { return std::int64_t{us.count()}; };
+    const auto workflow_of = [](const RelatedRun& run) { return run.workflow_id; };
+    const auto run_of = [](const RelatedRun& run) { return run.run.value; };
+    const auto map = [](const auto& value, const auto& read) {
+        using Read = decltype(read(*value));
+        return value ? std::optional<Read>(read(*value)) : std::nullopt;
+    };
+    const auto duration = map(record.execution_duration, count);
+    const auto memo = map(record.memo, [](const Blob& blob) { return blob.data; });
+    const auto parent = map(record.parent, workflow_of);
+    return tx.count(statement,
+                    record.ns.value,
+                    record.run.value,
+                    record.version,
+                    record.start_time,
+                    record.execution_time,
+                    record.close_time,
+                    record.close_time.value_or(latest),
+                    record.workflow_id,
+                    record.workflow_type,
+                    static_cast<std::int32_t>(record.status),
+                    record.history_length,
+                    record.history_size_bytes,
+                    duration,
+                    record.state_transition_count,
+                    memo,
+                    record.memo ? record.memo->encoding : std::string{},
+                    record.task_queue,
+                    attributes,
+                    parent,
+                    map(record.parent, run_of),
+                    record.root ? record.root->workflow_id : std::string{},
+                    map(record.root, run_of));
+}
+
+void write_attributes(sql::Tx& tx,
+                      const VisibilityRecord& record,
+                      const CheckedAttributes& attributes) {
+    tx.exec(statements::delete_attributes, record.ns.value, record.run.value);
+    for (const auto& [name, key] : attributes.searched) {
+        tx.exec(statements::insert_attribute,
+                record.ns.value,
+                name,
+                key,
+                record.close_time.value_or(latest),
+                record.start_time,
+                record.run.value);
+    }
+}
+
+// The row decides. What belongs to it is written only by who has just written it, and so has it
+// for himself until he commits.
+bool put(sql::Database& db,
+         const Operation& operation,
+         const sql::Statement& statement,
+         const VisibilityRecord& record,
+         const Call& call) {
+    require_record(db.dialect(), record);
+    const CheckedAttributes attributes = check_attributes(record.search_attributes);
+    const sql::Json stored{attributes.all.dump()};
+    require_size(db.dialect(), stored.text.size());
+    sql::TxOptions options = options_of(operation, call);
+    options.duplicate_is_conflict = true;  // Who is second to write it finds it next time.
+    return transact(db, operation, options, [&](sql::Tx& tx) {
+        if (write_row(tx, statement, record, stored) == 0) {
+            return false;
+        }
+        if (searches_attributes(db.dialect())) {
+            write_attributes(tx, record, attributes);
+        }
+        return true;
+    });
+}
+
+// ---- Searches ---------------------------------------------------------------------------------
+
+SortKey key_of(const sql::Row& row, std::size_t column, filter::Type type) {
+    switch (type) {
+        case filter::Type::text:
+            return row.get<std::string>(column);
+        case filter::Type::id:
+            return row.get<Uuid>(column);
+        case filter::Type::time:
+            return row.get<sql::Timestamp>(column);
+        default:
+            return row.get<std::int64_t>(column);
+    }
+}
+
+VisibilityPlace place_of(const sql::Row& row, const std::vector<filter::Order>& order) {
+    VisibilityPlace place{.run = RunId{row.get<Uuid>(1)}};
+    std::size_t column = row.columns() - order.size();
+    for (const filter::Order& by : order) {
+        place.keys.push_back(key_of(row, column++, by.field->type));
+    }
+    return place;
+}
+
+std::map<RunStatus, std::int64_t> count_parsed(sql::Database& db,
+                                               NamespaceId ns,
+                                               const filter::Filter& parsed,
+                                               const Call& call) {
+    VisibilityQuery query(ns, parsed, db.dialect());
+    std::map<RunStatus, std::int64_t> counts;
+    for (const sql::Row row :
+         run(db, operation::count_visibility, call, std::move(query).counts()).rows) {
+        counts.emplace(RunStatus{row.get<std::int32_t>(0)}, row.get<std::int64_t>(1));
+    }
+    return counts;
+}
+
+}  // namespace
+
+bool Visibility::insert(const VisibilityRecord& record, const Call& call) {
+    return put(db_, operation::insert_visibility, statements::insert_visibility, record, call);
+}
+
+bool Visibility::replace(const VisibilityRecord& record, const Call& call) {
+    return put(db_, operation::replace_visibility, statements::replace_visibility, record, call);
+}
+
+void Visibility::remove(NamespaceId ns, RunId run, const Call& call) {
+    transact(db_, operation::delete_visibility, call, [&](sql::Tx& tx) {
+        // Without a row nothing belongs to it, unless it is inserted at this moment.
+        if (tx.count(statements::delete_visibility, ns.value, run.value) != 0 &&
+            searches_attributes(db_.dialect())) {
+            tx.exec(statements::delete_attributes, ns.value, run.value);
+        }
+    });
+}
+
+std::optional<VisibilityRecord> Visibility::find(NamespaceId ns,
+                                                 RunId run,
+                                                 const Call& call) const {
+    const sql::Result found = store::run(
+        db_, operation::get_visibility, call, statements::find_visibility, ns.value, run.value);
+    const auto row = found.rows.single();
+    return row ? std::optional(record_of(*row)) : std::nullopt;
+}
+
+VisibilityPage Visibility::list(NamespaceId ns,
+                                std::string_view filter,
+                                std::int64_t page_size,
+                                const std::optional<VisibilityPlace>& after,
+                                const Call& call) const {
+    const std::int64_t one_more = require_page_size(page_size) + 1;  // Tells whether there is.
+    const filter::Filter parsed = filter::parse(filter);
+    if (parsed.groups != filter::Groups::none) {
+        throw InvalidArgument("runs are not listed by GROUP BY; count them, or leave it out");
+    }
+    VisibilityQuery query(ns, parsed, db_.dialect());
+    const sql::Rows rows =
+        run(db_, operation::list_visibility, call, std::move(query).page(after, one_more)).rows;
+    VisibilityPage page;
+    for (const sql::Row row : rows) {
+        if (std::ssize(page.records) == page_size) {
+            page.next = place_of(rows[page.records.size() - 1], parsed.order);
+            break;
+        }
+        page.records.push_back(record_of(row));
+    }
+    return page;
+}
+
+std::int64_t Visibility::count(NamespaceId ns, std::string_view filter, const Call& call) const {
+    std::int64_t total = 0;
+    for (const auto& [status, runs] : count_parsed(db_, ns, filter::parse(filter), call)) {
+        total += runs;
+    }
+    return total;
+}
+
+std::map<RunStatus, std::int64_t> Visibility::count_by_status(NamespaceId ns,
+                                                              std::string_view filter,
+                                                              const Call& call) const {
+    const filter::Filter parsed = filter::parse(filter);
+    if (parsed.groups == filter::Groups::by_division) {
+        throw InvalidArgument(
+            "runs are counted by their status here; count groups for another GROUP BY");
+    }
+    return count_parsed(db_, ns, parsed, call);
+}
+
+std::map<std::string, std::int64_t> Visibility::count_groups(NamespaceId ns,
+                                                             std::string_view filter,
+                                                             const Call& call) const {
+    const filter::Filter parsed = filter::parse(filter);
+    std::map<std::string, std::int64_t> counts;
+    if (parsed.groups == filter::Groups::none) {
+        throw InvalidArgument("there are no groups to count; end the filter with GROUP BY");
+    }
+    if (parsed.groups == filter::Groups::by_status) {
+        for (const auto& [status, runs] : count_parsed(db_, ns, parsed, call)) {
+            counts.emplace(filter::name_of(status), runs);
+        }
+        return counts;
+    }
+    const std::string attribute{filter::division};
+    VisibilityQuery query(ns, parsed, db_.dialect());
+    const sql::Rows rows =
+        run(db_, operation::count_visibility, call, std::move(query).counts_by(attribute)).rows;
+    for (const sql::Row row : rows) {
+        const auto key = row.get<std::optional<std::string>>(0);
+        counts[key ? key->substr(1) : std::string{}] += row.get<std::int64_t>(1);
+    }
+    return counts;
+}
+
+std::string quoted_text(std::string_view text) {
+    std::string made = "'";
+    for (const char c : text) {
+        made += c == '\'' || c == '\\' ? std::string{'\\', c} : std::string{c};
+    }
+    return made + "'";
+}
+
+}  // namespace holdfast::store
