@@ -234,6 +234,51 @@ def check_floor_include(source, line, other):
         yield source.path, line, f"floor '{floor.name}' does not declare that it uses '{other}'"
 
 
+# ---- Twins ---------------------------------------------------------------------------------------
+#
+# Two different types of one name in one program are undefined behaviour that no compiler sees, unless
+# both stand in one translation unit.
+
+OPENING = re.compile(
+    r"\bnamespace\s+(?P<namespace>[\w:]*)\s*\{"
+    r"|\b(?P<type>class|struct|union|enum(?:\s+class|\s+struct)?)\s+(?P<name>\w+)"
+    r"(?:\s+final)?(?:\s*:(?!:)[^;{]*)?\s*\{"
+    r"|[{}]"
+)
+
+
+def named_types(code):
+    """Qualified names of the types that a file defines outside of unnamed namespaces, with lines."""
+    code = re.sub(r"template\s*<[^{};]*?>\s*(?=class|struct)", "", code)
+    around = []  # What each open brace belongs to: a namespace's name, or None.
+    for match in OPENING.finditer(code):
+        if match[0] == "}":
+            if around:
+                around.pop()
+        elif match["namespace"] is not None:
+            around.append(match["namespace"] or None)
+        else:
+            if match["name"] and None not in around:
+                yield "::".join([*around, match["name"]]), line_of(code, match.start())
+            around.append(None)
+
+
+def program_of(source):
+    """Files whose types meet in one program: those of a floor and its tests, or of a folder."""
+    return source.floor.name if source.floor else source.path.parts[:2]
+
+
+def check_twins(sources):
+    seen = {}
+    for source in sources:
+        if source.path.parts[0] == "examples" or source.path.name.endswith(("_fuzz.cpp", "_main.cpp")):
+            continue  # A program of its own.
+        for name, line in named_types(source.code):
+            first = seen.setdefault((program_of(source), name), source.path)
+            if first != source.path:
+                yield source.path, line, f"'{name}' is defined in {first} too; rename one"
+
+
 # ---- Statements ----------------------------------------------------------------------------------
 
 STATEMENT = re.compile(r"\bconstexpr\s+(?:\w+::)*(?:Fenced)?Statement\s+(\w+)\s*[{(=]")
@@ -378,6 +423,7 @@ def findings(root):
         yield from check_includes(source, floors)
         yield from check_coroutines(source)
     yield from check_statements(sources)
+    yield from check_twins(sources)
 
 
 def main():

@@ -170,6 +170,23 @@ class Tidy(unittest.TestCase):
             'src/sql/room/x.cpp:1: "room/test/x_fixture.hpp" is for tests only',
         )
 
+    def test_two_types_of_one_name_in_one_floor_are_found(self):
+        first = {"src/sql/a.hpp": "namespace holdfast::sql {\nstruct Token {\n    int a;\n};\n}\n"}
+        twin = "namespace holdfast::sql {\nclass Token final : Base {\n};\n}\n"
+        self.assert_found(
+            {**first, "src/sql/b.cpp": twin},
+            "src/sql/b.cpp:2: 'holdfast::sql::Token' is defined in src/sql/a.hpp too; rename one",
+        )
+        for harmless in (
+            "namespace holdfast::sql {\nnamespace {\nstruct Token {};\n}\n}\n",
+            "namespace holdfast::sql {\nclass Token;\nstruct Lexer { struct Token { int a; }; };\n}\n",
+            "namespace holdfast::sql {\nstruct Token::Kind {};\n}\n",
+            "namespace holdfast::sql::lexer {\nstruct Token {};\n}\n",
+            "namespace holdfast::sql {\nvoid f() { struct Token { int a; }; }\n}\n",
+        ):
+            self.assert_clean({**first, "src/sql/b.cpp": harmless})
+        self.assert_clean({**first, "src/flow/b.cpp": twin})
+
     def test_unfinished_work_is_not_merged(self):
         self.assert_found(
             {"src/sql/x.cpp": f"\n// {UNFINISHED}: later\n"},

@@ -20,7 +20,7 @@ std::map<std::string, std::int64_t> levels_of(const sql::Row& row) {
     });
 }
 
-Blob encode(const std::map<std::string, std::int64_t>& levels) {
+Blob encode_levels(const std::map<std::string, std::int64_t>& levels) {
     return to_blob({{"acks", levels}});
 }
 
@@ -46,7 +46,7 @@ Queue::Queue(sql::Database& db, QueueType type, Letters letters)
     : db_(db), type_(stored_type(type, letters)) {}
 
 void Queue::init(const Call& call) {
-    const Blob none = encode({});
+    const Blob none = encode_levels({});
     (void)run(db_,
               operation::init_queue,
               call,
@@ -117,7 +117,7 @@ void Queue::acknowledge(const std::string& cluster, std::int64_t level, const Ca
             return;
         }
         known->second = level;
-        const Blob blob = encode(levels);
+        const Blob blob = encode_levels(levels);
         tx.exec(statements::update_queue_metadata.write(),
                 type_,
                 row.get<std::int64_t>(0),
