@@ -87,7 +87,7 @@ class DsqlLint(binary.CommandTest):
         self.assertEqual((done.code, done.json["errors"]), (DONE, 0), done)
 
     def test_every_rule_is_in_the_guide(self):
-        advice = (ROOT / "src/dsql/lint_fixes.cpp").read_text()
+        advice = (ROOT / "src/dsql/dialect/lint_fixes.cpp").read_text()
         rules = set(re.findall(r'Advice\{\s*"([a-z-]+)"', advice))
         guide = (ROOT / "docs/dsql-lint.md").read_text()
         cells = re.findall(r"(?m)^\| ([^|]+) \|", guide)
