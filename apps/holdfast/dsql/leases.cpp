@@ -187,7 +187,8 @@ int dsql_leases_setup(const Context& context, const DsqlLeasesRequest& request) 
     std::string sentence;
     for (const std::string& table : tables) {
         progress.show(fmt::format("making {}", table));
-        const dsql::TableMade made = admin.setup(table, Deadline::after(leases_patience), context.stop);
+        const dsql::TableMade made =
+            admin.setup(table, Deadline::after(leases_patience), context.stop);
         json["tables"].push_back({{"table", made.table},
                                   {"created", made.created},
                                   {"expiry_enabled", made.expiry_enabled}});

@@ -14,9 +14,9 @@ namespace holdfast::flow {
 namespace {
 
 using namespace std::chrono_literals;
+using tests::ClaimedTurn;
 using tests::text;
 using tests::turn;
-using tests::ClaimedTurn;
 
 TEST(SqlProviderInMemory, ADatabaseInMemoryKeepsTheSamePromises) {
     HOLDFAST_CHECK("runtime in_memory_provider_atomic_operations");
