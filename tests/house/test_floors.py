@@ -20,6 +20,8 @@ HOUSE = {
         add_library(holdfast_warnings INTERFACE)
         add_library(holdfast_branches INTERFACE)
         add_library(Threads::Threads INTERFACE IMPORTED)
+        function(holdfast_compile_together target)
+        endfunction()
         include({REPOSITORY}/cmake/Floors.cmake)
         add_subdirectory(src/base)
         add_subdirectory(src/pool)
