@@ -2,6 +2,15 @@
 
 include(CMakePackageConfigHelpers)
 
+# What is installed is built first, so that `cmake --install` works after a build of any target, such
+# as that of `./run demo`. A build that is complete has nothing to do here.
+add_custom_target(installed)
+install(CODE
+  "execute_process(
+    COMMAND \"${CMAKE_COMMAND}\" --build \"${CMAKE_BINARY_DIR}\" --target installed
+    COMMAND_ERROR_IS_FATAL ANY)"
+  ALL_COMPONENTS)
+
 # ---- The library ---------------------------------------------------------------------------------
 
 get_property(floors GLOBAL PROPERTY HOLDFAST_INSTALLED_FLOORS)
@@ -10,6 +19,7 @@ foreach(floor IN LISTS floors)
   install(TARGETS holdfast_${floor} EXPORT holdfast
     ARCHIVE COMPONENT development
     FILE_SET HEADERS COMPONENT development)
+  add_dependencies(installed holdfast_${floor})
   # A linker looks for a symbol only in the archives that follow: those who use come first.
   string(PREPEND archives " -lholdfast_${floor}")
 endforeach()
@@ -55,6 +65,7 @@ if(TARGET holdfast)
     list(APPEND completions ${completion})
   endforeach()
   add_custom_target(completions ALL DEPENDS ${completions})
+  add_dependencies(installed holdfast completions)
   install(FILES ${CMAKE_BINARY_DIR}/packaging/holdfast.bash RENAME holdfast
     DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT runtime)
   install(FILES ${CMAKE_BINARY_DIR}/packaging/holdfast.zsh RENAME _holdfast

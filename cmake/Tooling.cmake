@@ -28,6 +28,9 @@ else()
   endif()
 endif()
 
+# A program loads only the libraries it calls: a worker on a file needs neither TLS nor HTTP.
+add_link_options(-Wl,--as-needed)
+
 if(HOLDFAST_SANITIZE)
   add_compile_options(-fsanitize=${HOLDFAST_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${HOLDFAST_SANITIZE})

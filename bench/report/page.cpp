@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include <holdfast/base/error.hpp>
+#include <holdfast/base/report.hpp>
 #include <holdfast/bench/report.hpp>
 
 namespace holdfast::bench {
@@ -20,33 +21,11 @@ constexpr std::string_view data_begin =
     "<script type=\"application/json\" id=\"holdfast-reports\">";
 constexpr std::string_view data_end = "</script>";
 
-constexpr std::string_view head = R"html(<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Holdfast benchmarks</title>
-<style>
-:root {
-  color-scheme: light dark;
-  --page: #fbfbfa; --card: #ffffff; --edge: #e4e3df; --ink: #1c1d1f; --soft: #6a6c70;
-  --grid: #ebeae6; --one: #8a8c90; --ours: #2563c9; --limit: #b9bcc2; --below: #c2331f;
-  --floor: #c77700;
-}
+constexpr std::string_view style = R"css(
+:root { --one: #8a8c90; --limit: #b9bcc2; --floor: #c77700; }
 @media (prefers-color-scheme: dark) {
-  :root {
-    --page: #141517; --card: #1c1e21; --edge: #303338; --ink: #ecedee; --soft: #9b9ea5;
-    --grid: #2a2d31; --one: #7d8188; --ours: #6ea3ff; --limit: #5a5e66; --below: #ff7a66;
-    --floor: #f0a73a;
-  }
+  :root { --one: #7d8188; --limit: #5a5e66; --floor: #f0a73a; }
 }
-* { box-sizing: border-box; }
-body {
-  margin: 0; padding: 2.5rem 1.25rem 4rem; background: var(--page); color: var(--ink);
-  font: 15px/1.5 system-ui, -apple-system, "Segoe UI", "Liberation Sans", sans-serif;
-}
-main { max-width: 980px; margin: 0 auto; }
-h1 { font-size: 1.7rem; margin: 0 0 .3rem; letter-spacing: -.01em; }
 h2 { font-size: 1.25rem; margin: 2.6rem 0 .2rem; }
 h3 { font-size: .95rem; margin: 0 0 .1rem; }
 p { margin: .2rem 0 1rem; color: var(--soft); }
@@ -56,22 +35,20 @@ section.card {
   padding: 1.1rem 1.3rem; margin: 1rem 0; overflow-x: auto;
 }
 section.card p { font-size: .86rem; margin-bottom: .6rem; }
-svg { display: block; width: 100%; min-width: 620px; height: auto; }
+svg { min-width: 620px; }
 svg text { fill: var(--ink); font-size: 13px; }
 svg .name { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: 13px; }
 svg .tick, svg .small, svg .note { fill: var(--soft); font-size: 12px; }
 svg .value { font-weight: 650; font-size: 15px; }
-svg .middle { text-anchor: middle; }
-svg .grid { stroke: var(--grid); }
 svg .one { stroke: var(--one); stroke-width: 1.5; }
-svg .round { fill: var(--ours); opacity: .35; }
-svg .whisker { stroke: var(--ours); stroke-width: 9; stroke-linecap: round; opacity: .3; }
-svg .median { fill: var(--ours); stroke: var(--card); stroke-width: 1.5; }
-svg .median.below { fill: var(--below); }
-svg .note.below { fill: var(--below); font-weight: 600; }
+svg .round { fill: var(--a); opacity: .35; }
+svg .whisker { stroke: var(--a); stroke-width: 9; stroke-linecap: round; opacity: .3; }
+svg .median { fill: var(--a); stroke: var(--card); stroke-width: 1.5; }
+svg .median.below { fill: var(--d); }
+svg .note.below { fill: var(--d); font-weight: 600; }
 svg .floor { stroke: var(--floor); stroke-width: 2; }
-svg .ours { fill: var(--ours); }
-svg .limit { fill: var(--limit); }
+svg .ours { fill: var(--a); rx: 2px; }
+svg .limit { fill: var(--limit); rx: 2px; }
 svg .error { stroke: var(--ink); stroke-width: 1.5; opacity: .6; }
 .key {
   display: inline-block; width: .75em; height: .75em; border-radius: 2px;
@@ -79,23 +56,19 @@ svg .error { stroke: var(--ink); stroke-width: 1.5; opacity: .6; }
 }
 .key.l { margin-left: .9em; }
 p strong { color: var(--ink); }
-.key.o { background: var(--ours); } .key.l { background: var(--limit); }
+.key.o { background: var(--a); } .key.l { background: var(--limit); }
 .key.f { background: var(--floor); width: .2em; }
-table { border-collapse: collapse; width: 100%; font-size: .86rem; }
-th { font-weight: 600; color: var(--soft); text-align: right; vertical-align: bottom; }
+table { width: 100%; font-size: .86rem; }
+th { vertical-align: bottom; }
 th, td { padding: .38rem .5rem; border-bottom: 1px solid var(--grid); }
 th:first-child { width: 9rem; }
-td { white-space: nowrap; text-align: right; font-variant-numeric: tabular-nums; }
-th:first-child, td:first-child { text-align: left; padding-left: 0; }
+td { white-space: nowrap; }
+th:first-child, td:first-child { padding-left: 0; }
 td:first-child { font-family: ui-monospace, "DejaVu Sans Mono", monospace; }
 td small { color: var(--soft); }
 tr:last-child td { border-bottom: 0; }
-.below { color: var(--below); }
-</style>
-</head>
-<body>
-<main>
-)html";
+.below { color: var(--d); }
+)css";
 
 void add(std::string& page, std::string_view text) {
     page += text;
@@ -131,17 +104,17 @@ void add_table(std::string& page, const std::vector<Result>& results) {
     for (const std::string& name : counts) {
         std::string shown = name;
         std::ranges::replace(shown, '_', ' ');
-        page += fmt::format("<th>{}</th>", escape_html(shown));
+        page += fmt::format("<th>{}</th>", report::escaped(shown));
     }
     add(page, "<th>rounds</th></tr></thead><tbody>\n");
     for (const Result& result : results) {
         page += fmt::format(
             "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td{}>{:.3f} <small>{:.3f}–{:.3f}"
             "</small></td><td>{}</td><td>{:.1f} / {:.1f}</td>",
-            escape_html(result.name),
+            report::escaped(result.name),
             grouped(result.ours.median),
             grouped(result.limit.median),
-            escape_html(result.unit),
+            report::escaped(result.unit),
             result.below_floor() ? " class=\"below\"" : "",
             result.ratio.median,
             result.ratio.lower,
@@ -173,16 +146,16 @@ void add_heading(std::string& page, const Report& report) {
         "<h2>{}</h2>\n<p><strong>{}</strong> {}. {}, {} cores, {:.0f} GB, {}; a flush takes {:.0f} "
         "µs "
         "on {}. {}. Peak memory {:.0f} MB.</p>\n",
-        escape_html(report.bench),
+        report::escaped(report.bench),
         verdict(report.results),
-        escape_html(report.time),
-        escape_html(machine.cpu),
+        report::escaped(report.time),
+        report::escaped(machine.cpu),
         machine.cores,
         static_cast<double>(machine.memory_bytes) / 1e9,
-        escape_html(machine.kernel),
+        report::escaped(machine.kernel),
         machine.flush_us,
-        escape_html(machine.filesystem),
-        escape_html(durability_text(report.durability)),
+        report::escaped(machine.filesystem),
+        report::escaped(durability_text(report.durability)),
         static_cast<double>(report.peak_memory_bytes) / 1e6);
     if (machine.busy()) {
         page += fmt::format(
@@ -192,8 +165,8 @@ void add_heading(std::string& page, const Report& report) {
     }
     for (const Unmeasured& unmeasured : report.failed) {
         page += fmt::format("<p class=\"below\">{} could not be measured: {}</p>\n",
-                            escape_html(unmeasured.name),
-                            escape_html(unmeasured.error));
+                            report::escaped(unmeasured.name),
+                            report::escaped(unmeasured.error));
     }
 }
 
@@ -207,8 +180,8 @@ void add_rates(std::string& page, const std::vector<Result>& results) {
         page += fmt::format(
             "<section class=\"card\"><h3>{}, {}</h3>\n<p><span class=\"key o\"></span>ours <span "
             "class=\"key l\"></span>the limit; medians, with the quartiles as a line</p>\n",
-            escape_html(group),
-            escape_html(begin->unit));
+            report::escaped(group),
+            report::escaped(begin->unit));
         add(page, rate_plot({begin, end}));
         add(page, "</section>\n");
         begin = end;
@@ -244,7 +217,7 @@ std::string embeddable(const std::string& json) {
 }  // namespace
 
 std::string to_page(std::span<const Report> reports) {
-    std::string page{head};
+    std::string page;
     add(page,
         "<h1>Holdfast benchmarks</h1>\n<p class=\"lead\">Each benchmark runs our code and its "
         "limit in turns: the same work, on the same database, in the same minute, with nothing "
@@ -255,8 +228,7 @@ std::string to_page(std::span<const Report> reports) {
         data += (data.empty() ? "[" : ",\n") + to_json(report);
     }
     page += fmt::format("{}{}]{}\n", data_begin, embeddable(data.empty() ? "[" : data), data_end);
-    add(page, "</main>\n</body>\n</html>\n");
-    return page;
+    return report::page("Holdfast benchmarks", style, page);
 }
 
 std::vector<Report> reports_in_page(std::string_view page) {

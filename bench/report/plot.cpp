@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 
 #include <fmt/core.h>
-#include <fmt/format.h>
 
+#include <holdfast/base/report.hpp>
 #include <holdfast/bench/report.hpp>
 
 namespace holdfast::bench {
 namespace {
+
+using report::Svg;
 
 constexpr double page_width = 900;
 constexpr double name_width = 190;   // Names of the results, on the left.
@@ -18,41 +19,6 @@ constexpr double value_width = 180;  // Values, on the right.
 constexpr double plot_left = name_width;
 constexpr double plot_right = page_width - value_width;
 constexpr double axis_height = 34;
-
-class Svg {
-public:
-    explicit Svg(std::string_view label, double height) {
-        add("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">",
-            page_width,
-            height,
-            escape_html(label));
-    }
-
-    template <class... A>
-    void add(fmt::format_string<A...> format, A&&... args) {
-        fmt::format_to(std::back_inserter(text_), format, std::forward<A>(args)...);
-        text_ += '\n';
-    }
-    void line(std::string_view style, double x1, double y1, double x2, double y2) {
-        add("<line class=\"{}\" x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\"/>",
-            style,
-            x1,
-            y1,
-            x2,
-            y2);
-    }
-    void text(std::string_view style, double x, double y, std::string_view what) {
-        add("<text class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>",
-            style,
-            x,
-            y,
-            escape_html(what));
-    }
-    [[nodiscard]] std::string finish() && { return std::move(text_) + "</svg>\n"; }
-
-private:
-    std::string text_;
-};
 
 // From a ratio to a place between plot_left and plot_right; every doubling has the same width.
 class RatioScale {
@@ -91,53 +57,36 @@ void draw_ratio_axis(Svg& svg, const RatioScale& scale, double bottom) {
     for (int power = scale.first_power(); power <= scale.last_power(); ++power) {
         const double ratio = std::exp2(power);
         const double x = scale.x(ratio);
-        svg.line(power == 0 ? "one" : "grid", x, 18, x, bottom);
-        svg.text("tick middle", x, bottom + 18, fmt::format("{:g}×", ratio));
+        svg.line(power == 0 ? "one" : "grid", {x, 18}, {x, bottom});
+        svg.text("tick middle", {x, bottom + 18}, fmt::format("{:g}×", ratio));
     }
-    svg.text("tick middle", scale.x(1), 12, "the limit");
+    svg.text("tick middle", {scale.x(1), 12}, "the limit");
 }
 
 void draw_ratio_row(Svg& svg, const RatioScale& scale, const Result& result, double y) {
-    svg.text("name", 0, y + 4, result.name);
+    svg.text("name", {0, y + 4}, result.name);
     for (const double round : result.ratio.rounds) {
-        svg.add("<circle class=\"round\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.5\"/>",
-                scale.x(round),
-                y + 12);
+        svg.circle("round", {scale.x(round), y + 12}, 2.5);
     }
-    svg.line("whisker", scale.x(result.ratio.lower), y, scale.x(result.ratio.upper), y);
-    svg.add(
-        "<circle class=\"median{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5.5\"><title>{}: {:.3f} of the "
-        "limit, quartiles {:.3f} to {:.3f}, {} rounds</title></circle>",
-        result.below_floor() ? " below" : "",
-        scale.x(result.ratio.median),
-        y,
-        escape_html(result.name),
-        result.ratio.median,
-        result.ratio.lower,
-        result.ratio.upper,
-        result.ratio.rounds.size());
-    svg.text("value", plot_right + 14, y + 5, fmt::format("{:.2f}×", result.ratio.median));
+    svg.line("whisker", {scale.x(result.ratio.lower), y}, {scale.x(result.ratio.upper), y});
+    svg.circle(result.below_floor() ? "median below" : "median",
+               {scale.x(result.ratio.median), y},
+               5.5,
+               fmt::format("{}: {:.3f} of the limit, quartiles {:.3f} to {:.3f}, {} rounds",
+                           result.name,
+                           result.ratio.median,
+                           result.ratio.lower,
+                           result.ratio.upper,
+                           result.ratio.rounds.size()));
+    svg.text("value", {plot_right + 14, y + 5}, fmt::format("{:.2f}×", result.ratio.median));
     if (result.floor) {
         const double x = scale.x(*result.floor);
-        svg.line("floor", x, y - 13, x, y + 13);
+        svg.line("floor", {x, y - 13}, {x, y + 13});
         svg.text(
             result.below_floor() ? "note below" : "note",
-            plot_right + 74,
-            y + 5,
+            {plot_right + 74, y + 5},
             fmt::format("{} {:g}", result.below_floor() ? "✗ below" : "✓ floor", *result.floor));
     }
-}
-
-// 1, 2 or 5 times a power of ten, so that an axis has about four steps.
-double axis_step(double top) {
-    const double rough = top / 4;
-    const double power = std::pow(10.0, std::floor(std::log10(rough)));
-    for (const double digit : {1.0, 2.0, 5.0}) {
-        if (digit * power >= rough) {
-            return digit * power;
-        }
-    }
-    return 10 * power;
 }
 
 struct Bar {
@@ -148,26 +97,20 @@ struct Bar {
 
 void draw_bar(Svg& svg, const Result& result, const Bar& bar, double y, double per_unit) {
     const double width = std::max(1.0, bar.spread.median * per_unit);
-    svg.add(
-        "<rect class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"13\" rx=\"2\">"
-        "<title>{}, {}: {} {}, quartiles {} to {}</title></rect>",
-        bar.style,
-        plot_left,
-        y,
-        width,
-        escape_html(result.name),
-        bar.who,
-        grouped(bar.spread.median),
-        escape_html(result.unit),
-        grouped(bar.spread.lower),
-        grouped(bar.spread.upper));
+    svg.rectangle(bar.style,
+                  {{plot_left, y}, width, 13},
+                  fmt::format("{}, {}: {} {}, quartiles {} to {}",
+                              result.name,
+                              bar.who,
+                              grouped(bar.spread.median),
+                              result.unit,
+                              grouped(bar.spread.lower),
+                              grouped(bar.spread.upper)));
     svg.line("error",
-             plot_left + bar.spread.lower * per_unit,
-             y + 6.5,
-             plot_left + bar.spread.upper * per_unit,
-             y + 6.5);
+             {plot_left + bar.spread.lower * per_unit, y + 6.5},
+             {plot_left + bar.spread.upper * per_unit, y + 6.5});
     const double end = std::max(bar.spread.median, bar.spread.upper) * per_unit;
-    svg.text("small", plot_left + end + 7, y + 11, grouped(bar.spread.median));
+    svg.text("small", {plot_left + end + 7, y + 11}, grouped(bar.spread.median));
 }
 
 }  // namespace
@@ -176,7 +119,7 @@ std::string ratio_plot(std::span<const Result> results) {
     constexpr double row_height = 42;
     const double bottom = 26 + row_height * static_cast<double>(results.size());
     const RatioScale scale{results};
-    Svg svg{"Ours as a multiple of the limit", bottom + axis_height};
+    Svg svg{"Ours as a multiple of the limit", page_width, bottom + axis_height};
     draw_ratio_axis(svg, scale, bottom);
     double y = 26 + row_height / 2;
     for (const Result& result : results) {
@@ -192,47 +135,24 @@ std::string rate_plot(std::span<const Result> results) {
     for (const Result& result : results) {
         top = std::max({top, result.ours.upper, result.limit.upper});
     }
-    const double step = axis_step(top);
+    const double step = report::axis_step(top, 4);
     const double per_unit = (plot_right - plot_left) / top;
     const double bottom = 10 + row_height * static_cast<double>(results.size());
-    Svg svg{"Rates of ours and of the limit", bottom + axis_height};
+    Svg svg{"Rates of ours and of the limit", page_width, bottom + axis_height};
     for (int tick = 0; tick * step <= top; ++tick) {
         const double at = tick * step;
         const double x = plot_left + at * per_unit;
-        svg.line("grid", x, 4, x, bottom);
-        svg.text("tick middle", x, bottom + 18, grouped(at));
+        svg.line("grid", {x, 4}, {x, bottom});
+        svg.text("tick middle", {x, bottom + 18}, grouped(at));
     }
     double y = 10;
     for (const Result& result : results) {
-        svg.text("name", 0, y + 21, result.name);
+        svg.text("name", {0, y + 21}, result.name);
         draw_bar(svg, result, {"ours", "ours", result.ours}, y + 4, per_unit);
         draw_bar(svg, result, {"limit", "the limit", result.limit}, y + 20, per_unit);
         y += row_height;
     }
     return std::move(svg).finish();
-}
-
-std::string escape_html(std::string_view text) {
-    std::string out;
-    for (const char c : text) {
-        switch (c) {
-            case '&':
-                out += "&amp;";
-                break;
-            case '<':
-                out += "&lt;";
-                break;
-            case '>':
-                out += "&gt;";
-                break;
-            case '"':
-                out += "&quot;";
-                break;
-            default:
-                out += c;
-        }
-    }
-    return out;
 }
 
 }  // namespace holdfast::bench

@@ -4,7 +4,6 @@
 
 #include <span>
 #include <string>
-#include <string_view>
 
 #include <holdfast/bench/driver.hpp>
 
@@ -17,7 +16,5 @@ namespace holdfast::bench {
 // Ours and the limit as two bars per result, with the quartiles. All results share one scale, so
 // give it those that belong together.
 [[nodiscard]] std::string rate_plot(std::span<const Result> results);
-
-[[nodiscard]] std::string escape_html(std::string_view text);
 
 }  // namespace holdfast::bench

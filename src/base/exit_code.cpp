@@ -1,5 +1,7 @@
 #include <holdfast/base/exit_code.hpp>
 
+#include <holdfast/base/visible.hpp>
+
 namespace holdfast {
 
 int exit_code_of(const std::exception& failure) noexcept {
@@ -35,8 +37,9 @@ int exit_code_of(const std::exception& failure) noexcept {
 std::string sentence_of(const std::exception& failure) {
     std::string line;
     bool space = false;
-    for (const char* c = failure.what(); *c != '\0'; ++c) {
-        if (*c == '\n' || *c == '\r' || *c == '\t' || *c == ' ') {
+    // It may quote what others stored, which must not steer the reader's terminal.
+    for (const char c : visible(failure.what())) {
+        if (c == '\n' || c == '\t' || c == ' ') {
             space = !line.empty();
             continue;
         }
@@ -44,7 +47,7 @@ std::string sentence_of(const std::exception& failure) {
             line += ' ';
         }
         space = false;
-        line += *c;
+        line += c;
     }
     return line;
 }

@@ -11,10 +11,11 @@
 
 #include "auth/sigv4.hpp"
 #include "fleet/fleet_part.hpp"
-#include "http_client.hpp"
 #include <fmt/ranges.h>
 
 #include <holdfast/base/error.hpp>
+#include <holdfast/base/http_client.hpp>
+#include <holdfast/base/percent.hpp>
 #include <holdfast/dsql/endpoint.hpp>
 #include <holdfast/pool/open_phases.hpp>
 #include <holdfast/sql/url.hpp>

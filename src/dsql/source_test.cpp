@@ -113,7 +113,7 @@ TEST(DsqlUrl, ThatCannotWorkIsRefusedWithTheCure) {
     EXPECT_THAT(refusal("dsql://" + host_name + "?statement_timeout=1s"),
                 HasSubstr("'statement_timeout' that dsql:// does not know"))
         << "the service refuses it";
-    EXPECT_THAT(refusal("dsql://" + host_name + ":x"), HasSubstr("'x' in the database URL"));
+    EXPECT_THAT(refusal("dsql://" + host_name + ":x"), HasSubstr("the port in the database URL"));
     EXPECT_THAT(refusal("dsql://" + host_name + "?port=70000"), HasSubstr("not a port"));
     EXPECT_THAT(refusal("dsql://a%0@" + host_name), HasSubstr("bad percent escape"));
     EXPECT_THAT(refusal("dsql://" + host_name + "?port=1&port=2"), HasSubstr("'port' twice"));

@@ -61,6 +61,11 @@ Registry& Registry::pin(std::string_view name, std::string_view version) {
     return *this;
 }
 
+Registry& Registry::on_nondeterminism(NondeterminismPolicy policy) {
+    nondeterminism_ = policy;
+    return *this;
+}
+
 Registry& Registry::merge(const Registry& other) {
     for (const auto& [name, activity] : other.activities_) {
         add_activity(name, activity.run, activity.transactional);

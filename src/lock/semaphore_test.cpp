@@ -102,6 +102,8 @@ public:
         return hands_.steady_now();
     }
     [[nodiscard]] Wall wall_now() const override { return hands_.wall_now(); }
+    [[nodiscard]] std::string boot_id() const override { return hands_.boot_id(); }
+    [[nodiscard]] std::chrono::microseconds boot_now() const override { return hands_.boot_now(); }
     bool sleep_until(Steady until, const std::stop_token& stop) const override {
         return hands_.sleep_until(until, stop);
     }

@@ -19,8 +19,8 @@ const Catalogue& catalogue() noexcept {
     static constexpr std::array<const FencedStatement*, 1> fenced{&statements::schema_advance};
     static constexpr std::array<std::string_view, 2> tokens{"version", "step"};
     static constexpr std::array<GuardedTable, 1> guarded{GuardedTable{"holdfast_schema", tokens}};
-    static constexpr Catalogue all{
-        .floor = "sql", .statements = plain, .fenced = fenced, .guarded = guarded};
+    static constexpr Catalogue all =
+        checked({.floor = "sql", .statements = plain, .fenced = fenced, .guarded = guarded});
     return all;
 }
 

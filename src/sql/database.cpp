@@ -12,7 +12,7 @@
 namespace holdfast::sql {
 namespace {
 
-// The label of a database's metrics: its file, its database or its host, never who signs in.
+// The label of a database's metrics: its file, its database or its host, never the user.
 std::string default_name(const Url& url) {
     std::string name = std::filesystem::path(url.rest).filename().string();
     if (url.rest.starts_with("//")) {
@@ -32,8 +32,10 @@ std::unique_ptr<Driver> open_driver(const Url& url, const DatabaseOptions& optio
     if (source != options.sources.end()) {
         return open_postgres(url, options, source->second(url));
     }
-    throw InvalidArgument(fmt::format(
-        "there is no database driver for '{}:'; use sqlite: or postgres://", url.scheme));
+    throw InvalidArgument(
+        fmt::format("this program has no database driver for '{}:'; use sqlite: or postgres://{}",
+                    url.scheme,
+                    url.scheme == "dsql" ? ", or open it with dsql::every_database()" : ""));
 }
 
 std::unique_ptr<Engine> open_engine(std::string_view text, DatabaseOptions options) {
@@ -89,6 +91,14 @@ Result Database::run_fenced(std::string_view operation,
                             const FencedStatement& statement,
                             std::span<const Param> args) {
     return engine_->run_fenced(operation, options, guard, statement, args);
+}
+
+bool Database::try_fenced(std::string_view operation,
+                          const TxOptions& options,
+                          const Guard& guard,
+                          const FencedStatement& statement,
+                          std::span<const Param> args) {
+    return engine_->try_fenced(operation, options, guard, statement, args);
 }
 
 std::unique_ptr<Subscription> Database::subscribe(

@@ -52,6 +52,8 @@ constexpr std::array holes{
     Hole{"skip_locked", "", "FOR UPDATE SKIP LOCKED", ""},
     Hole{"for_key_share", "", "FOR KEY SHARE", "FOR UPDATE"},
     Hole{"now_us", "$#", server_clock, transaction_clock},
+    Hole{"lease_us", "$#", server_clock, transaction_clock},
+    Hole{"lease_epoch_us", "$#", "0", "0"},
     Hole{"uuid", "BLOB", "UUID", "UUID"},
     Hole{"bytes", "BLOB", "BYTEA", "BYTEA"},
     Hole{"timestamp", "INTEGER", "TIMESTAMPTZ", "TIMESTAMPTZ"},

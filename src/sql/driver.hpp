@@ -14,8 +14,8 @@
 
 namespace holdfast::sql {
 
-// One statement with its arguments, ready to be bound. `args` ends with the clock's parameter if
-// the statement reads the clock.
+// One statement with its arguments, ready to be bound. `args` ends with the readings of the clocks
+// that the statement asks for.
 struct Call {
     const Rendered* statement;
     std::span<const Param> args;
@@ -28,6 +28,10 @@ struct AttemptOptions {
     Durability durability = Durability::flushed;
     bool urgent = false;
 };
+
+// Refuses text that is not UTF-8 or has a zero byte, as argument `number` of a statement: SQLite
+// would store it and PostgreSQL would not. Called by every driver for every text and JSON argument.
+void require_text(std::string_view text, const Rendered& statement, int number);
 
 // One transaction in progress. Every method throws DatabaseError; after that only the end follows.
 class Session {
@@ -42,17 +46,18 @@ public:
     // Runs text that is not a catalogue statement: a migration's step.
     virtual void run_script(const std::string& text) = 0;
     virtual void notify(std::string_view channel, std::string_view payload) = 0;
-    // What `{now_us}` needs as its parameter, given the test's offset.
-    virtual std::int64_t clock_parameter(std::int64_t offset_us) = 0;
+    // What a clock's hole needs as its parameter, given the test's offset.
+    virtual std::int64_t clock_parameter(ClockReading reading, std::int64_t offset_us) = 0;
     // True if a reply costs a wait, so that checking a fence early is not free.
     [[nodiscard]] virtual bool replies_cost() const noexcept = 0;
     // The reply to `ticket` is checked after the commit that travels with it: if it did not change
     // exactly one row, the attempt ends with FenceMissed instead of success. Requires: it is the
-    // transaction's only write, so that a miss has applied nothing.
+    // transaction's only write, so that a miss has applied nothing, or its row was verified, so
+    // that there is no miss.
     virtual void check_at_commit(std::size_t ticket) = 0;
 };
 
-// The attempt ended because a fence changed no row, and nothing was applied.
+// The attempt ended because a fence changed no row.
 struct FenceMissed {
     std::size_t ticket;
 };
@@ -69,8 +74,8 @@ public:
     virtual void attempt(const AttemptOptions& options,
                          const std::function<void(Session&)>& body) = 0;
 
-    // One statement as its own transaction. `args` must not include the clock's parameter: the
-    // driver appends it, from the offset.
+    // One statement as its own transaction. `args` must not include the clocks' readings: the
+    // driver appends them, with the offset.
     virtual Result run(const AttemptOptions& options,
                        const Call& call,
                        std::int64_t clock_offset_us) = 0;

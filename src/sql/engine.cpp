@@ -78,15 +78,10 @@ void Engine::transact(std::string_view operation,
 }
 
 void Engine::throw_missed(const Tx::Fence& fence) {
-    if (!fence.verified) {
-        throw condition_failed(fence.guard, read_found(fence.guard, *fence.statement));
+    if (fence.verified) {
+        stop_at_missed_write(fence.guard, *fence.statement);
     }
-    throw Error(
-        Code::internal,
-        Outcome::unknown,
-        fmt::format("{} was locked and verified, but a write under the same guard found other "
-                    "tokens; the transaction changes its own guard, correct it",
-                    fence.guard.what));
+    throw condition_failed(fence.guard, read_found(fence.guard, *fence.statement));
 }
 
 Result Engine::run(std::string_view operation,
@@ -131,13 +126,34 @@ Result Engine::run_fenced(std::string_view operation,
     const Rendered& text = rendered(statement.write(), all.size());
     Result result;
     repeat(operation, options, [&](const AttemptOptions& attempt) {
-        result = driver_->run(attempt, Call{&text, all}, clock_offset_us());
-        // More than one row is a statement that does not name its row by a key: a bug of ours.
-        HOLDFAST_ASSERT(result.changed <= 1);
+        result = run_guarded(attempt, text, all);
         if (result.changed == 0) {
             throw condition_failed(guard, read_found(guard, statement));
         }
     });
+    return result;
+}
+
+bool Engine::try_fenced(std::string_view operation,
+                        const TxOptions& options,
+                        const Guard& guard,
+                        const FencedStatement& statement,
+                        std::span<const Param> args) {
+    const std::vector<Param> all = guarded_args(guard, args);
+    const Rendered& text = rendered(statement.write(), all.size());
+    bool held = false;
+    repeat(operation, options, [&](const AttemptOptions& attempt) {
+        held = run_guarded(attempt, text, all).changed == 1;
+    });
+    return held;
+}
+
+Result Engine::run_guarded(const AttemptOptions& attempt,
+                           const Rendered& text,
+                           std::span<const Param> args) {
+    Result result = driver_->run(attempt, Call{&text, args}, clock_offset_us());
+    // More than one row: the statement does not name its row by the whole key.
+    HOLDFAST_ASSERT(result.changed <= 1);
     return result;
 }
 
@@ -210,7 +226,7 @@ void Engine::pause(Attempts& attempts, const Error& error) {
         clock_.sleep_until(until, attempts.options.stop);
         return;  // The next round sees whether the caller has stopped.
     }
-    // Sleeping into the deadline would help nobody.
+    // A sleep beyond the deadline would be in vain.
     Error late(Code::deadline,
                Outcome::not_applied,
                fmt::format("{} met a conflict and has no time left to try again; give it a later "
@@ -395,6 +411,14 @@ std::string describe_found(const Rows& rows) {
         text += (text.empty() ? "" : ", ") + to_text(row.cell(i));
     }
     return text;
+}
+
+void stop_at_missed_write(const Guard& guard, const FencedStatement& statement) {
+    const std::string belief =
+        fmt::format("statement '{}' changes the row of {}, which is locked and verified",
+                    statement.name(),
+                    guard.what);
+    assertion_failed(belief.c_str(), std::source_location::current());
 }
 
 ConditionFailed condition_failed(const Guard& guard, std::string found) {

@@ -55,6 +55,11 @@ public:
                       const Guard& guard,
                       const FencedStatement& statement,
                       std::span<const Param> args);
+    bool try_fenced(std::string_view operation,
+                    const TxOptions& options,
+                    const Guard& guard,
+                    const FencedStatement& statement,
+                    std::span<const Param> args);
 
     // The statement in this database's dialect, rendered once. Refuses a wrong number of arguments.
     const Rendered& rendered(const Statement& statement, std::size_t arguments);
@@ -77,6 +82,9 @@ private:
                         const TxOptions& options,
                         const Rendered& text,
                         std::span<const Param> args);
+    Result run_guarded(const AttemptOptions& attempt,
+                       const Rendered& text,
+                       std::span<const Param> args);
     // Runs `attempt` until it succeeds or must not be repeated.
     void repeat(std::string_view operation,
                 const TxOptions& options,
@@ -114,6 +122,8 @@ private:
 // "5, 17": the values of a guard's tokens.
 [[nodiscard]] std::string describe_tokens(const Guard& guard);
 [[nodiscard]] std::string describe_found(const Rows& rows);
+// A write under a verified guard changed no row: its text and its guard disagree.
+[[noreturn]] void stop_at_missed_write(const Guard& guard, const FencedStatement& statement);
 [[nodiscard]] ConditionFailed condition_failed(const Guard& guard, std::string found);
 
 }  // namespace holdfast::sql

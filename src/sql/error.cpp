@@ -108,7 +108,7 @@ ErrorClass classify(SqlState state) noexcept {
     if (text == "53300" || text == "53400") {
         return ErrorClass::connection_limit;
     }
-    // Two who create the same table at once meet as a duplicate row, table or type.
+    // Two transactions that create the same table at once meet as a duplicate row, table or type.
     if (text == "23505" || text == "42P07" || text == "42710") {
         return ErrorClass::duplicate;
     }

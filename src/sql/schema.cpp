@@ -133,7 +133,7 @@ private:
         db_.run("SchemaPart", options_, statements::schema_insert, part_.name);
     }
 
-    // One step. If somebody else has done it meanwhile, that is as good.
+    // One step. If another process has done it meanwhile, that is as good.
     void advance(const PartStatus& from) {
         const auto& file = part_.files[static_cast<std::size_t>(from.version)];
         const std::vector<std::string> steps =
@@ -163,7 +163,7 @@ private:
         });
     }
 
-    // A definition in a transaction of its own, by whoever comes first.
+    // A definition in a transaction of its own, by the first process that gets there.
     void define(const std::string& text) {
         const std::optional<std::string> index = asynchronous_index(text);
         if (!index) {
@@ -201,7 +201,7 @@ private:
         }
     }
 
-    // Somebody else may have been faster, or a process may have died before it could say so.
+    // Another process may have been faster, or this one may have died before it stored the step.
     void define_or_find(const std::string& text) {
         TxOptions options = options_;
         options.duplicate_is_conflict = false;

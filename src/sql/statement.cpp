@@ -24,10 +24,10 @@ public:
         Rendered done{.name = std::string(name_),
                       .text = {},
                       .arguments = highest_parameter(),
-                      .reads_clock = !clock_.empty(),
+                      .clocks = clocks_,
                       .writes = !is_select()};
-        for (const std::size_t hole : clock_) {
-            pieces_[hole] = clock_text(done.arguments + 1);
+        for (const ClockHole& hole : clock_holes_) {
+            pieces_[hole.piece] = clock_text(hole.name, done.arguments + 1 + hole.parameter);
         }
         for (const std::string& piece : pieces_) {
             done.text += piece;
@@ -36,6 +36,12 @@ public:
     }
 
 private:
+    struct ClockHole {
+        std::size_t piece;
+        std::string_view name;
+        std::size_t parameter;  // Behind the caller's own.
+    };
+
     void step() {
         const char c = text_[at_];
         if (c == '\'' || c == '"') {
@@ -92,8 +98,8 @@ private:
             append(table(hole));
         } else if (filling.data() == nullptr) {
             refuse(fmt::format("has an unknown hole {{{}}}", hole));
-        } else if (hole == "now_us") {
-            clock_.push_back(pieces_.size());
+        } else if (filling.find("$#") != std::string_view::npos) {
+            clock_holes_.push_back({pieces_.size(), hole, parameter_of(reading(hole))});
             pieces_.emplace_back();  // Filled when the number of parameters is known.
             pieces_.emplace_back();
         } else {
@@ -110,8 +116,25 @@ private:
         return name;
     }
 
-    [[nodiscard]] std::string clock_text(std::size_t number) const {
-        std::string text{fill_hole(product_, "now_us")};
+    // A server has one clock, whose parameter is the test's offset.
+    [[nodiscard]] ClockReading reading(std::string_view hole) const {
+        if (hole == "now_us" || product_ != Product::sqlite) {
+            return ClockReading::now;
+        }
+        return hole == "lease_us" ? ClockReading::lease : ClockReading::lease_epoch;
+    }
+
+    std::size_t parameter_of(ClockReading reading) {
+        const auto found = std::find(clocks_.begin(), clocks_.end(), reading);
+        const auto index = static_cast<std::size_t>(found - clocks_.begin());
+        if (found == clocks_.end()) {
+            clocks_.push_back(reading);
+        }
+        return index;
+    }
+
+    [[nodiscard]] std::string clock_text(std::string_view hole, std::size_t number) const {
+        std::string text{fill_hole(product_, hole)};
         const std::size_t mark = text.find("$#");
         text.replace(mark, 2, placeholder(number));
         return text;
@@ -160,8 +183,9 @@ private:
     const TableNames* names_;
     std::size_t at_ = 0;
     std::vector<std::string> pieces_;
-    std::vector<std::size_t> clock_;  // Which pieces are the clock's.
-    std::vector<bool> seen_;          // Which parameters occur.
+    std::vector<ClockHole> clock_holes_;
+    std::vector<ClockReading> clocks_;
+    std::vector<bool> seen_;  // Which parameters occur.
 };
 
 }  // namespace

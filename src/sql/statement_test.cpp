@@ -48,11 +48,27 @@ TEST(Statement, GivesTheClockAParameterBehindTheCallersOwn) {
         rendered(Product::sqlite, "UPDATE t SET a = {now_us} + $1 WHERE b < {now_us}");
     EXPECT_EQ(lite.text, "UPDATE t SET a = ?2 + ?1 WHERE b < ?2");
     EXPECT_EQ(lite.arguments, 1U);
-    EXPECT_TRUE(lite.reads_clock);
+    EXPECT_EQ(lite.clocks, std::vector{ClockReading::now});
     const Rendered server = rendered(Product::postgres, "SELECT {now_us}");
     EXPECT_NE(server.text.find("clock_timestamp()"), std::string::npos);
     EXPECT_NE(server.text.find("$1"), std::string::npos);
     EXPECT_EQ(server.arguments, 0U);
+}
+
+// A file has a clock of leases; a server has one clock for everything.
+TEST(Statement, GivesTheClockOfLeasesAParameterOfItsOwnWhereThereIsOne) {
+    constexpr std::string_view text =
+        "SELECT {lease_us} - $1, {now_us}, {lease_epoch_us}, {lease_us}";
+    const Rendered lite = rendered(Product::sqlite, text);
+    EXPECT_EQ(lite.text, "SELECT ?2 - ?1, ?3, ?4, ?2");
+    EXPECT_EQ(lite.clocks,
+              (std::vector{ClockReading::lease, ClockReading::now, ClockReading::lease_epoch}));
+    for (const Product product : {Product::postgres, Product::dsql}) {
+        const Rendered server = rendered(product, text);
+        EXPECT_EQ(server.clocks, std::vector{ClockReading::now});
+        EXPECT_EQ(server.text.find("$3"), std::string::npos);
+        EXPECT_NE(server.text.find(", 0, "), std::string::npos);
+    }
 }
 
 TEST(Statement, KnowsWhetherItWrites) {

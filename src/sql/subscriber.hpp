@@ -1,4 +1,4 @@
-// Who is called after a notification.
+// The callback of one subscription.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@ namespace holdfast::sql {
 
 using Wake = std::function<void(std::string_view payload)>;
 
-// What the callback throws is logged and forgotten: whoever delivers has others to serve.
+// What the callback throws is logged and dropped: the thread that delivers serves others, too.
 void call_subscriber(const Wake& wake,
                      std::string_view channel,
                      std::string_view payload,

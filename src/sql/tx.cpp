@@ -29,7 +29,7 @@ struct SameAs {
 };
 
 bool holds(const Rows& rows, const std::vector<Owned>& tokens) {
-    if (rows.size() != 1 || rows[0].columns() != tokens.size()) {
+    if (rows.size() != 1 || rows[0].columns() < tokens.size()) {
         return false;
     }
     for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -46,6 +46,19 @@ Rows Answer::rows() {
     return session_->take(ticket_).rows;
 }
 
+const Rows& LockedRow::rows() {
+    if (!rows_) {
+        rows_ = tx_->session_.take(ticket_).rows;
+    }
+    return *rows_;
+}
+
+Guard LockedRow::verify(std::vector<Owned> tokens) {
+    Guard guard{.what = what_, .key = key_, .tokens = std::move(tokens)};
+    tx_->add_verified(guard, rows());
+    return guard;
+}
+
 bool FenceAnswer::held() {
     return tx_->take_fenced(ticket_);
 }
@@ -60,12 +73,14 @@ std::size_t Tx::send(const Statement& statement, std::span<const Param> args, Re
         }
         ++writes_;
     }
-    if (!text.reads_clock) {
+    if (text.clocks.empty()) {
         return session_.send(Call{&text, args}, reply == Reply::kept);
     }
-    std::vector<Param> with_clock(args.begin(), args.end());
-    with_clock.emplace_back(session_.clock_parameter(clock_offset_us()));
-    return session_.send(Call{&text, with_clock}, reply == Reply::kept);
+    std::vector<Param> with_clocks(args.begin(), args.end());
+    for (const ClockReading reading : text.clocks) {
+        with_clocks.emplace_back(session_.clock_parameter(reading, clock_offset_us()));
+    }
+    return session_.send(Call{&text, with_clocks}, reply == Reply::kept);
 }
 
 // A hand that moves the clock in the middle of a transaction must not move it there.
@@ -80,38 +95,50 @@ std::int64_t Tx::wait_count(std::size_t ticket) {
     return session_.take(ticket).changed;
 }
 
-std::size_t Tx::send_guarded(const Guard& guard,
-                             const FencedStatement& statement,
-                             std::span<const Param> args) {
-    return send(statement.write(), guarded_args(guard, args), Reply::kept);
+bool Tx::is_verified(const Guard& guard) const noexcept {
+    return std::find(verified_.begin(), verified_.end(), guard) != verified_.end();
+}
+
+Tx::Fence Tx::send_guarded(const Guard& guard,
+                           const FencedStatement& statement,
+                           std::span<const Param> args) {
+    const std::size_t ticket = send(statement.write(), guarded_args(guard, args), Reply::kept);
+    return {
+        .ticket = ticket, .guard = guard, .statement = &statement, .verified = is_verified(guard)};
+}
+
+bool Tx::held(std::int64_t changed, const Fence& fence) {
+    // More than one row: the statement does not name its row by the whole key.
+    HOLDFAST_ASSERT(changed <= 1);
+    if (changed == 0 && fence.verified) {
+        stop_at_missed_write(fence.guard, *fence.statement);
+    }
+    return changed == 1;
 }
 
 void Tx::send_fenced(const Guard& guard,
                      const FencedStatement& statement,
                      std::span<const Param> args) {
-    const std::size_t ticket = send_guarded(guard, statement, args);
-    if (!session_.replies_cost()) {
-        require_one_row(session_.take(ticket).changed, guard, statement);
-        return;
+    Fence fence = send_guarded(guard, statement, args);
+    if (session_.replies_cost()) {
+        pending_.push_back(std::move(fence));
+    } else {
+        require_held(session_.take(fence.ticket).changed, fence);
     }
-    const bool verified = std::find(verified_.begin(), verified_.end(), guard) != verified_.end();
-    pending_.push_back(Fence{ticket, guard, &statement, verified});
 }
 
 bool Tx::wait_fenced(const Guard& guard,
                      const FencedStatement& statement,
                      std::span<const Param> args) {
-    const std::int64_t changed = session_.take(send_guarded(guard, statement, args)).changed;
-    HOLDFAST_ASSERT(changed <= 1);
-    return changed == 1;
+    const Fence fence = send_guarded(guard, statement, args);
+    return held(session_.take(fence.ticket).changed, fence);
 }
 
 std::size_t Tx::queue_fenced(const Guard& guard,
                              const FencedStatement& statement,
                              std::span<const Param> args) {
-    const std::size_t ticket = send_guarded(guard, statement, args);
-    pending_.push_back(Fence{ticket, guard, &statement, false});
-    return ticket;
+    pending_.push_back(send_guarded(guard, statement, args));
+    return pending_.back().ticket;
 }
 
 bool Tx::take_fenced(std::size_t ticket) {
@@ -119,29 +146,35 @@ bool Tx::take_fenced(std::size_t ticket) {
         return fence.ticket == ticket;
     });
     HOLDFAST_ASSERT(asked != pending_.end());
+    const Fence fence = std::move(*asked);
     pending_.erase(asked);
-    const std::int64_t changed = session_.take(ticket).changed;
-    HOLDFAST_ASSERT(changed <= 1);
-    return changed == 1;
+    return held(session_.take(ticket).changed, fence);
 }
 
-void Tx::require_one_row(std::int64_t changed,
-                         const Guard& guard,
-                         const FencedStatement& statement) {
-    HOLDFAST_ASSERT(changed <= 1);
-    if (changed == 1) {
+void Tx::require_held(std::int64_t changed, const Fence& fence) {
+    if (held(changed, fence)) {
         return;
     }
-    const Rows rows = session_.take(send(statement.found(), key_args(guard), Reply::kept)).rows;
-    lose(guard, describe_found(rows));
+    const Statement& found = fence.statement->found();
+    const Rows rows = session_.take(send(found, key_args(fence.guard), Reply::kept)).rows;
+    lose(fence.guard, describe_found(rows));
 }
 
-void Tx::verify(const Guard& guard, const Statement& locked_read) {
-    const Rows rows = session_.take(send(locked_read, key_args(guard), Reply::kept)).rows;
+LockedRow Tx::ask_locked(std::string what, std::vector<Owned> key, const Statement& locked_read) {
+    const Guard row{.what = std::move(what), .key = std::move(key), .tokens = {}};
+    const std::size_t ticket = send(locked_read, key_args(row), Reply::kept);
+    return {*this, ticket, row.what, row.key};
+}
+
+void Tx::add_verified(const Guard& guard, const Rows& rows) {
     if (!holds(rows, guard.tokens)) {
         lose(guard, describe_found(rows));
     }
     verified_.push_back(guard);
+}
+
+void Tx::verify(const Guard& guard, const Statement& locked_read) {
+    (void)ask_locked(guard.what, guard.key, locked_read).verify(guard.tokens);
 }
 
 void Tx::lose(const Guard& guard, std::string found) {
@@ -153,7 +186,7 @@ std::vector<Tx::Fence> Tx::settle() {
     if (lost_) {
         throw ConditionFailed(*lost_);
     }
-    // A fence that finds no row is no SQL error, so a commit in the same flush would apply the
+    // A fence that finds no row is not an SQL error, so a commit in the same flush would apply the
     // other writes. It may share the flush only if there are none, or if its row is locked and
     // checked.
     const bool alone = writes_ == 1;
@@ -163,7 +196,7 @@ std::vector<Tx::Fence> Tx::settle() {
             session_.check_at_commit(fence.ticket);
             at_commit.push_back(std::move(fence));
         } else {
-            require_one_row(session_.take(fence.ticket).changed, fence.guard, *fence.statement);
+            require_held(session_.take(fence.ticket).changed, fence);
         }
     }
     pending_.clear();

@@ -28,7 +28,6 @@ constexpr auto plain = std::to_array<const sql::Statement*>({
     &statements::read_lock_shard,
     &statements::write_lock_shard,
     &statements::insert_execution,
-    &statements::update_execution,
     &statements::select_execution,
     &statements::delete_execution,
     &statements::lock_execution,
@@ -158,14 +157,12 @@ constexpr auto plain = std::to_array<const sql::Statement*>({
     &statements::insert_queue,
     &statements::select_queue,
     &statements::lock_queue,
-    &statements::update_queue,
     &statements::page_of_queues,
     &statements::insert_named_message,
     &statements::last_named_message,
     &statements::range_named_messages,
     &statements::delete_named_messages,
     &statements::insert_cluster,
-    &statements::update_cluster,
     &statements::select_cluster,
     &statements::lock_cluster,
     &statements::page_of_clusters,
@@ -189,6 +186,7 @@ constexpr auto plain = std::to_array<const sql::Statement*>({
 });
 constexpr std::array fenced{
     &statements::update_shard,
+    &statements::update_execution,
     &statements::update_current,
     &statements::delete_current,
     &statements::update_current_chasm,
@@ -200,16 +198,20 @@ constexpr std::array fenced{
     &statements::update_user_data,
     &statements::update_namespace_metadata,
     &statements::update_queue_metadata,
+    &statements::update_queue,
+    &statements::update_cluster,
     &statements::update_endpoints_version,
     &statements::update_endpoint,
     &statements::delete_endpoint,
 };
 
 constexpr std::array<std::string_view, 1> range_id{"range_id"};
+constexpr std::array<std::string_view, 2> record{"db_record_version", "next_event_id"};
 constexpr std::array<std::string_view, 1> run_id{"run_id"};
 constexpr std::array<std::string_view, 1> version{"version"};
 constexpr std::array<std::string_view, 1> counter{"notification_version"};
 constexpr std::array guarded{sql::GuardedTable{"shards", range_id},
+                             sql::GuardedTable{"executions", record, true},
                              sql::GuardedTable{"current_executions", run_id},
                              sql::GuardedTable{"current_chasm_executions", run_id},
                              sql::GuardedTable{"task_queues", range_id},
@@ -217,6 +219,8 @@ constexpr std::array guarded{sql::GuardedTable{"shards", range_id},
                              sql::GuardedTable{"task_queue_user_data", version},
                              sql::GuardedTable{"namespace_metadata", counter},
                              sql::GuardedTable{"queue_metadata", version},
+                             sql::GuardedTable{"queues", {}},
+                             sql::GuardedTable{"cluster_metadata_info", version, true},
                              sql::GuardedTable{"nexus_endpoints", version},
                              sql::GuardedTable{"nexus_endpoints_partition_status", version}};
 
@@ -306,8 +310,8 @@ sql::SchemaPart schema_part() {
 }
 
 const sql::Catalogue& catalogue() noexcept {
-    static constexpr sql::Catalogue all{
-        .floor = "store", .statements = plain, .fenced = fenced, .guarded = guarded};
+    static constexpr sql::Catalogue all =
+        sql::checked({.floor = "store", .statements = plain, .fenced = fenced, .guarded = guarded});
     return all;
 }
 

@@ -35,7 +35,7 @@ TEST(StoreCatalogue, EveryStatementHasANameOfItsOwn) {
         EXPECT_TRUE(statement->name().starts_with("store.")) << statement->name();
     }
     for (const sql::FencedStatement* statement : catalogue().fenced) {
-        EXPECT_TRUE(names.insert(statement->write().name()).second) << statement->write().name();
+        EXPECT_TRUE(names.insert(statement->name()).second) << statement->name();
     }
 }
 

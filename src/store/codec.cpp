@@ -1,7 +1,5 @@
 #include "codec.hpp"
 
-#include <algorithm>
-
 #include <fmt/core.h>
 
 #include <holdfast/store/error.hpp>
@@ -24,20 +22,6 @@ namespace {
 
 }  // namespace
 
-bool is_utf8(std::string_view text) {
-    if (std::all_of(text.begin(), text.end(), [](char c) {
-            return static_cast<unsigned char>(c) < 0x80U;  // As most names are.
-        })) {
-        return true;
-    }
-    try {
-        (void)nlohmann::json(text).dump();
-        return true;
-    } catch (const nlohmann::json::exception&) {
-        return false;
-    }
-}
-
 Blob to_blob(const nlohmann::json& value) {
     std::string text;
     try {
@@ -56,7 +40,7 @@ nlohmann::json from_blob(const Blob& blob, std::string_view what) {
     const auto* const text = reinterpret_cast<const char*>(blob.data.data());
     auto value = nlohmann::json::parse(text, text + blob.data.size(), nullptr, false);
     if (value.is_discarded()) {
-        throw_damaged(what, "it is no JSON");
+        throw_damaged(what, "it is not valid JSON");
     }
     return value;
 }
@@ -76,7 +60,7 @@ void throw_damaged(std::string_view what, std::string_view why) {
 Uuid uuid_of(const nlohmann::json& value, std::string_view what) {
     const auto parsed = Uuid::parse(value.get_ref<const std::string&>());
     if (!parsed) {
-        throw_damaged(what, "an id is no UUID");
+        throw_damaged(what, "an id is not a UUID");
     }
     return *parsed;
 }

@@ -12,11 +12,9 @@ namespace holdfast::store {
 inline constexpr std::string_view json_encoding = "Json";
 inline constexpr std::string_view proto_encoding = "Proto3";
 
-[[nodiscard]] bool is_utf8(std::string_view text);
-
 // Requires: all text is UTF-8. Else invalid_argument.
 [[nodiscard]] Blob to_blob(const nlohmann::json& value);
-// Throws DamagedData if the bytes are no JSON, and UnknownEncodingType if they do not say so;
+// Throws DamagedData if the bytes are not JSON, and UnknownEncodingType if they do not say so;
 // `what` names the row.
 [[nodiscard]] nlohmann::json from_blob(const Blob& blob, std::string_view what);
 // What a reader makes of such a value. Throws DamagedData if it has another shape than `read`

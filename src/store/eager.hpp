@@ -5,7 +5,8 @@
 
 namespace holdfast::store {
 
-// Where rivals conflict instead of waiting, all who add to one queue do: soon again, and often.
+// Where transactions conflict instead of waiting, all writers of one queue do: retry soon and
+// often.
 [[nodiscard]] inline sql::TxOptions eager(const Operation& operation, const Call& call) {
     sql::TxOptions options = options_of(operation, call);
     options.retry = sql::RetryPolicy{.max_retries = 50,

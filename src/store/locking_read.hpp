@@ -8,7 +8,7 @@
 namespace holdfast::store {
 
 // A SELECT that locks what it finds, for the writes that follow it in its transaction. As a
-// transaction of its own it would protect nothing: the door's run() does not take it.
+// transaction of its own it would protect nothing: run() of transaction.hpp does not take it.
 class LockingRead : public sql::Statement {
 public:
     consteval LockingRead(std::string_view name, std::string_view text)

@@ -16,7 +16,7 @@ inline constexpr Operation assert_shard{"AssertShardOwnership", read_only, "one 
 
 // ---- Runs -------------------------------------------------------------------------------------
 
-// A row that is to be created is not there to be locked: two who create it meet at its key.
+// A row that does not exist cannot be locked: two transactions that create it meet at its key.
 inline constexpr Operation create_run{"CreateWorkflowExecution",
                                       locks_what_it_reads,
                                       "shard, current run row, previous run; new run by key"};
@@ -57,8 +57,8 @@ inline constexpr Operation delete_nodes{"DeleteHistoryNodes", idempotent, "delet
 inline constexpr Operation read_branch{"ReadHistoryBranch", read_only, "one snapshot"};
 inline constexpr Operation fork_branch{
     "ForkHistoryBranch", locks_what_it_reads, "parent's branch, which must not be on its way out"};
-// What others need is read after the mark is committed, so of two who delete branches that share
-// nodes one at least sees the other's mark. A mark stays: nobody forks from such a branch any more.
+// What others need is read after the mark is committed, so of two deletions of branches that share
+// nodes one at least sees the other's mark. A mark stays: such a branch cannot be forked any more.
 inline constexpr Operation mark_branch{
     "DeleteHistoryBranch", locks_what_it_reads, "branch; forks of it meet there"};
 inline constexpr Operation delete_branch{
@@ -86,7 +86,7 @@ inline constexpr Operation get_builds{"GetTaskQueuesByBuildId", read_only, "one 
 
 // ---- Namespaces -------------------------------------------------------------------------------
 
-// The counter is the fence of all namespaces: who changes one, also who deletes it, has locked it.
+// The counter is the fence of all namespaces: every change and every deletion locks it.
 inline constexpr Operation create_namespace{"CreateNamespace", locks_what_it_reads, "counter"};
 inline constexpr Operation update_namespace{"UpdateNamespace", locks_what_it_reads, "counter"};
 inline constexpr Operation delete_namespace{"DeleteNamespace", locks_what_it_reads, "counter"};
@@ -133,12 +133,12 @@ inline constexpr Operation read_named_queue{"ReadNamedMessages", read_only, "one
 inline constexpr Operation delete_named_messages{
     "RangeDeleteMessages", locks_what_it_reads, "queue's metadata"};
 inline constexpr Operation delete_named_rows{
-    "RangeDeleteMessageRows", idempotent, "deletes in chunks what nobody reads any more"};
+    "RangeDeleteMessageRows", idempotent, "deletes in chunks what is not read any more"};
 inline constexpr Operation list_named_queues{"ListQueues", read_only, "one snapshot"};
 
 // ---- Visibility -------------------------------------------------------------------------------
 
-// Attributes belong to the row: they are written by who has written it, in the same transaction.
+// Attributes belong to the row: the transaction that writes the row writes them.
 inline constexpr Operation insert_visibility{
     "InsertVisibility", locks_what_it_reads, "run's row, written if there is none"};
 inline constexpr Operation replace_visibility{

@@ -32,10 +32,10 @@ TEST_P(Statements, AShardIsInsertedOnceAndUpdatedUnderItsRange) {
     EXPECT_EQ(row(), std::tuple(5, bytes("info"), "Proto3"));
 
     HOLDFAST_CHECK("store 4");
-    EXPECT_EQ(count(update_shard.write(), shard_7, 5, 6, bytes("newer"), "Json"), 1);
+    EXPECT_EQ(count(update_shard, {shard_7}, {5}, 6, bytes("newer"), "Json"), 1);
     HOLDFAST_CHECK("store 5");
-    EXPECT_EQ(count(update_shard.write(), shard_7 + 1, 5, 6, bytes("newer"), "Json"), 0);
-    EXPECT_EQ(count(update_shard.write(), shard_7, 5, 7, bytes("late"), "Json"), 0);
+    EXPECT_EQ(count(update_shard, {shard_7 + 1}, {5}, 6, bytes("newer"), "Json"), 0);
+    EXPECT_EQ(count(update_shard, {shard_7}, {5}, 7, bytes("late"), "Json"), 0);
     HOLDFAST_CHECK("store 6");
     EXPECT_EQ(row(), std::tuple(6, bytes("newer"), "Json"));
 
@@ -62,12 +62,8 @@ TEST_P(Statements, ARunIsInsertedOnceAndUpdatedUnderItsTokens) {
     };
     const auto update = [&](const Uuid& which, std::int64_t version) {
         return count(update_execution,
-                     shard_7,
-                     ns,
-                     workflow,
-                     which,
-                     version,
-                     11,
+                     {shard_7, ns, workflow, which},
+                     {version, 11},
                      21,
                      22,
                      bytes("new info"),
@@ -142,11 +138,9 @@ void tell_of_current_runs(Statements& story,
                            "Proto3");
     };
     const auto move = [&](const Uuid& from) {
-        return story.count(update.write(),
-                           shard_7,
-                           ns,
-                           key...,
-                           from,
+        return story.count(update,
+                           {shard_7, ns, key...},
+                           {from},
                            second,
                            "again",
                            3,
@@ -187,9 +181,9 @@ void tell_of_current_runs(Statements& story,
     EXPECT_EQ(moved[0].get<std::string>(7), "Json");
     EXPECT_EQ(moved[0].get<sql::Timestamp>(4), at(5'000'000us));
 
-    EXPECT_EQ(story.count(remove.write(), shard_7, ns, key..., first), 0);
+    EXPECT_EQ(story.count(remove, {shard_7, ns, key...}, {first}), 0);
     EXPECT_EQ(read(select).size(), 1U);
-    EXPECT_EQ(story.count(remove.write(), shard_7, ns, key..., second), 1);
+    EXPECT_EQ(story.count(remove, {shard_7, ns, key...}, {second}), 1);
     EXPECT_TRUE(read(select).empty());
 }
 

@@ -1,9 +1,9 @@
 #include "transaction.hpp"
 
-#include "codec.hpp"
 #include "times.hpp"
 #include <fmt/core.h>
 
+#include <holdfast/base/utf8.hpp>
 #include <holdfast/store/error.hpp>
 
 namespace holdfast::store {

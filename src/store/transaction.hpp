@@ -59,6 +59,19 @@ sql::Result run(sql::Database& db,
     });
 }
 
+// The same under a guard; false if the guard is lost.
+template <class... A>
+[[nodiscard]] bool try_run(sql::Database& db,
+                           const Operation& operation,
+                           const Call& call,
+                           const sql::Guard& guard,
+                           const sql::FencedStatement& statement,
+                           const A&... args) {
+    return perform(operation, [&] {
+        return db.try_run(operation.name, options_of(operation, call), guard, statement, args...);
+    });
+}
+
 // A lock would end with the statement that takes it.
 template <class... A>
 sql::Result run(sql::Database& db,
@@ -75,7 +88,7 @@ inline sql::Result run(sql::Database& db,
     return db.run(operation.name, options_of(operation, call), query);
 }
 
-// ---- What is refused at the door --------------------------------------------------------------
+// ---- Validation of arguments ------------------------------------------------------------------
 
 [[nodiscard]] std::int32_t number(ShardId shard);  // Requires: from 1. Else invalid_argument.
 [[nodiscard]] constexpr std::int64_t number(RangeId range) noexcept {

@@ -18,6 +18,7 @@ using nlohmann::json;
 struct Write {
     std::string table;
     std::set<std::string> compared;  // Columns that must equal a parameter.
+    bool deletes = false;
 };
 
 std::optional<std::string> column_equal_parameter(const json& expression) {
@@ -82,6 +83,7 @@ private:
         const bool changes = key == "UpdateStmt" || key == "DeleteStmt";
         if (changes) {
             writes.push_back(write_of(value, value));
+            writes.back().deletes = key == "DeleteStmt";
         }
         if (key == "InsertStmt" && value.contains("onConflictClause") &&
             value["onConflictClause"].value("action", "") == "ONCONFLICT_UPDATE") {
@@ -104,7 +106,8 @@ public:
     std::vector<std::string> check() {
         for (const sql::Statement* statement : catalogue_.statements) {
             for (const Write& write : parse(*statement).writes) {
-                if (guarded(write.table) != nullptr) {
+                const sql::GuardedTable* const table = guarded(write.table);
+                if (table != nullptr && !(write.deletes && table->plain_delete)) {
                     blame(
                         *statement,
                         fmt::format("changes the guarded table {} without its guard", write.table));
@@ -123,19 +126,20 @@ public:
 private:
     void check_fenced(const sql::FencedStatement& fenced) {
         (void)parse(fenced.found());
-        const Findings found = parse(fenced.write());
+        const sql::Statement& statement = sql::CatalogueReader::write(fenced);
+        const Findings found = parse(statement);
         if (found.writes.size() != 1) {
-            blame(fenced.write(), "is fenced but does not change exactly one table");
+            blame(statement, "is fenced but does not change exactly one table");
             return;
         }
         const sql::GuardedTable* table = guarded(found.writes[0].table);
         if (table == nullptr) {
-            blame(fenced.write(), "is fenced, but its table is not among the guarded ones");
+            blame(statement, "is fenced, but its table is not among the guarded ones");
             return;
         }
         for (const std::string_view token : table->tokens) {
             if (!found.writes[0].compared.contains(std::string(token))) {
-                blame(fenced.write(), fmt::format("does not compare {} with a parameter", token));
+                blame(statement, fmt::format("does not compare {} with a parameter", token));
             }
         }
     }

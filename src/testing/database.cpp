@@ -1,6 +1,7 @@
 #include <holdfast/testing/database.hpp>
 
 #include <charconv>
+#include <cstdlib>
 #include <functional>
 
 #include "outside.hpp"
@@ -9,6 +10,7 @@
 #include <holdfast/base/error.hpp>
 #include <holdfast/base/random.hpp>
 #include <holdfast/testing/dsql.hpp>
+#include <holdfast/testing/pgbouncer.hpp>
 #include <holdfast/testing/temp_dir.hpp>
 
 namespace holdfast::test {
@@ -43,12 +45,26 @@ private:
     std::string url_;
 };
 
+// The way to a database of the shared server: with HOLDFAST_TEST_PGBOUNCER=transaction in the
+// environment through a pgbouncer that lends few backends to many clients.
+[[nodiscard]] std::string url_of(const PostgresAddress& server, const std::string& name) {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): the environment does not change.
+    const char* const mode = std::getenv("HOLDFAST_TEST_PGBOUNCER");
+    if (mode == nullptr) {
+        return server.url(name);
+    }
+    static const PgBouncer bouncer(
+        server,
+        {.mode = mode == to_string(PoolMode::session) ? PoolMode::session : PoolMode::transaction});
+    return bouncer.url(name);
+}
+
 class ServerDatabase final : public Place {
 public:
     ServerDatabase(PostgresAddress server, const std::string& original)
         : server_(std::move(server)),
           name_(fmt::format("test_{:016x}", secure_seed())),
-          url_(server_.url(name_)) {
+          url_(url_of(server_, name_)) {
         copy_database(server_, original, name_);
     }
     ~ServerDatabase() override { drop_database(server_, name_); }
@@ -210,6 +226,11 @@ const std::string& Database::url() const noexcept {
 }
 const std::string& Database::name() const noexcept {
     return place_->name();
+}
+
+std::int64_t Database::lease_now_us() {
+    static constexpr sql::Statement clock{"test.lease_clock", "SELECT {lease_us}"};
+    return handle_->run("ReadLeaseClock", {}, clock).rows[0].get<std::int64_t>(0);
 }
 
 void Database::close() {

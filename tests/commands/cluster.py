@@ -111,12 +111,13 @@ class Cluster:
             raise AssertionError(done.stderr)
         return done.stdout.strip()
 
-    def control(self, method, path, body=None):
+    def control(self, method, path, body=None, headers=None):
         """The status and the answer."""
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.offer['control_port']}{path}",
             method=method,
             data=None if body is None else json.dumps(body).encode(),
+            headers=headers or {},
         )
         try:
             with urllib.request.urlopen(request, timeout=binary.SECONDS_MAX) as answer:

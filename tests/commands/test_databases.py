@@ -23,6 +23,34 @@ class BadFiles(binary.CommandTest):
                 self.assert_fails(self.run_it("schema", "apply", "--db", url), USAGE)
         self.assert_left_behind()
 
+    def test_a_password_is_never_shown(self):
+        for url in (
+            "postgres://bob:Sup3r%zz@h/x",
+            "postgres://bob:Sup3r@Sup3r@h/x",
+            "postgres://bob:Sup3r/y@h/x",
+            "postgres://bob:Sup3r?y@h/x",
+            "postgres://bob:Sup3r",
+            "postgres://127.0.0.1:1/x?password=Sup3r",
+            "postgres://bob:Sup3r@127.0.0.1:1/x",
+            "postgres://h/x?password=Sup3r&Sup3r",
+            "postgresql//bob:Sup3r@h/x",
+            "host=x password=Sup3r",
+            "dsql://bob:Sup3r@h/x",
+            "mysql://bob:Sup3r@h/x",
+            "Sup3r",
+        ):
+            for command in (
+                ("schema", "status"),
+                ("lock", "list", "--json"),
+                ("flow", "list"),
+                ("dsql", "doctor"),
+                ("config", "show"),
+                ("bench", "sql", "--seconds", "0.01"),
+            ):
+                with self.subTest(url=url, command=command):
+                    done = self.run_it(*command, env={"HOLDFAST_DB": url})
+                    self.assertNotIn("Sup3r", done.out + done.err)
+
     def test_no_url_at_all_names_the_ways_to_give_one(self):
         self.assert_fails(self.run_it("schema", "status"), USAGE, "--db", "HOLDFAST_DB")
 

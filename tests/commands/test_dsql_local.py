@@ -80,6 +80,28 @@ class Local(binary.CommandTest):
         process.communicate(timeout=binary.SECONDS_MAX)
         self.assertEqual(process.returncode, 130)
 
+    def test_keys_are_made_at_the_start_and_only_their_owner_may_read_them(self):
+        first, second = self.cluster(), self.cluster()
+        names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+        for name in names:
+            self.assertNotEqual(
+                first.offer["environment"][name], second.offer["environment"][name]
+            )
+        file = pathlib.Path(first.offer["credentials"])
+        self.assertEqual(file.stat().st_mode & 0o777, 0o600)
+        keys = [first.offer["environment"][name] for name in names]
+        self.assertEqual(file.read_text(), ":".join(keys) + "\n")
+        # The keys of one do not open the other.
+        foreign = {**second.offer, "environment": first.offer["environment"]}
+        second.offer = foreign
+        self.assertNotEqual(second.run("psql", "-X", "-c", "SELECT 1").returncode, 0)
+
+    def test_keys_may_be_given(self):
+        (self.folder / "keys").write_text("AKIDANN:ann+s/secret\n")
+        cluster = self.cluster("--credentials", str(self.folder / "keys"))
+        self.assertEqual(cluster.offer["environment"]["AWS_ACCESS_KEY_ID"], "AKIDANN")
+        self.assertEqual(cluster.offer["credentials"], "")
+
     def test_the_doctor_finds_it_well(self):
         cluster = self.cluster()
 
@@ -179,7 +201,7 @@ class Local(binary.CommandTest):
         self.assertEqual(status, 200)
         self.assertGreaterEqual(stats["opened"], 4)
         self.assertEqual(cluster.control("POST", "/early-abort", {"on": True}), (200, {}))
-        self.assertEqual(cluster.control("POST", "/hang-up"), (200, {}))
+        self.assertEqual(cluster.control("POST", "/hang-up", {}), (200, {}))
 
     def test_what_the_control_port_does_not_understand_it_refuses(self):
         cluster = self.cluster()
@@ -195,6 +217,48 @@ class Local(binary.CommandTest):
             status, text = cluster.control("POST", path, body)
             self.assertEqual(status, 400, body)
             self.assertIn(word, text)
+
+    def test_a_post_without_a_body_changes_nothing(self):
+        cluster = self.cluster()
+        for path in ("/faults", "/hang-up", "/early-abort"):
+            status, text = cluster.control("POST", path)
+            self.assertEqual(status, 400, path)
+            self.assertIn("the body is empty", text)
+        cluster.sql("CREATE TABLE t (id bigint PRIMARY KEY)")  # No rule was made.
+
+    def test_web_pages_of_other_sites_do_not_reach_the_control_port(self):
+        cluster = self.cluster()
+        rule = {"point": "commit", "fault": "OC000", "times": 100}
+        for headers in (
+            {"Origin": "http://evil.example"},
+            {"Origin": "null"},
+            {"Sec-Fetch-Site": "cross-site"},
+            {"Host": f"evil.example:{cluster.offer['control_port']}"},
+        ):
+            for method, path, body in (
+                ("POST", "/faults", rule),
+                ("DELETE", "/faults", None),
+                ("GET", "/stats", None),
+            ):
+                status, _ = cluster.control(method, path, body, headers)
+                self.assertEqual(status, 403, (headers, method))
+        cluster.sql("CREATE TABLE t (id bigint PRIMARY KEY)")  # No rule was made.
+        own = {"Origin": f"http://127.0.0.1:{cluster.offer['control_port']}"}
+        self.assertEqual(cluster.control("DELETE", "/faults", None, own), (200, {}))
+
+    def test_half_sent_requests_do_not_hold_up_the_control_port(self):
+        cluster = self.cluster()
+        slow = [
+            socket.create_connection(("127.0.0.1", cluster.offer["control_port"]))
+            for _ in range(50)
+        ]
+        for peer in slow:
+            self.addCleanup(peer.close)
+            peer.sendall(b"GET /stats HTTP/1.1\r\nHost: loc")
+        self.assertEqual(cluster.control("GET", "/stats")[0], 200)
+        for peer in slow:  # None had to be given up for the answer.
+            peer.sendall(b"alhost\r\n\r\n")
+            self.assertTrue(peer.recv(100).startswith(b"HTTP/1.1 200 OK"))
 
 
 class Gateway(binary.CommandTest):
@@ -273,7 +337,7 @@ class Gateway(binary.CommandTest):
         self.psql_at(url, "DROP ROLE IF EXISTS mere_mortal; CREATE ROLE mere_mortal LOGIN")
         self.addCleanup(self.psql_at, url, "DROP ROLE mere_mortal")
         done = self.refused(url.replace("postgres@", "mere_mortal@"))
-        self.assert_fails(done, USAGE, "'mere_mortal' is no superuser")
+        self.assert_fails(done, USAGE, "'mere_mortal' is not a superuser")
 
     def test_somebody_must_be_able_to_sign(self):
         self.assert_fails(self.refused(self.postgres(), keys=None), USAGE, "HOLDFAST_GATEWAY_KEYS")

@@ -159,7 +159,7 @@ class Worker(binary.CommandTest):
         }
         sanitized = kilobytes["VmSize"] > 1 << 30  # The shadow memory of a sanitizer is enormous.
         if not sanitized:
-            self.assertLess(kilobytes["VmRSS"], 12_000)
+            self.assertLess(kilobytes["VmRSS"], 10_000)
 
     def test_a_server_is_spoken_to_through_libpq(self):
         url = self.postgres()

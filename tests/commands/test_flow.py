@@ -78,6 +78,9 @@ class FlowTest(binary.CommandTest):
                 return events
         self.fail(f"{name} ended without {kind}: {process.stderr.read()} {events}")
 
+    def ids(self, *more):
+        return [one["id"] for one in self.done("list", *more)["instances"]]
+
     def tail_to_the_end(self, name):
         out, err = self.tail(name, "--json").communicate(timeout=binary.SECONDS_MAX)
         self.assertEqual(err, "")
@@ -142,6 +145,9 @@ class OnEveryDatabase:
         self.done("suspend", "cat", "--reason", "audit")
         self.tail_until("cat", "workflow_suspended")
         self.assertTrue(self.done("show", "cat")["suspended"])
+        self.assertEqual(self.ids("--status", "suspended"), ["cat"])
+        self.assertEqual(self.ids("--where", "status=suspended and prefix=c"), ["cat"])
+        self.assertEqual(self.ids("--where", "status=suspended and prefix=d"), [])
         self.assertIn("running, suspended", self.flow("list").out)
         for verb in ("query", "update"):
             asked = self.flow(verb, "cat", "progress")
@@ -233,6 +239,16 @@ class OnEveryDatabase:
             [(one["execution"], one["status"]) for one in shown["executions"]],
             [(1, "reset"), (2, "failed")],
         )
+        first = self.done("show", "kay", "--execution", "1")
+        self.assertEqual(
+            (first["execution"], first["status"], first["current_execution"]), (1, "reset", 2)
+        )
+        self.assertEqual(first["events"], len(awaited))
+        text = self.flow("show", "kay", "--execution", "1").out
+        self.assertRegex(text, r"\Akay  reset\n")
+        self.assertRegex(text, r"(?m)^execution +1 of 2;")
+        for shown in (text, self.flow("show", "kay").out):
+            self.assertNotIn("waits for", shown)
         self.assertIn("execution 1 reset to event", self.flow("history", "kay").out)
         self.assertEqual(self.done("history", "kay", "--execution", "1")["events"], awaited)
         self.assertEqual(self.done("prune", "--older-than", "1h")["executions"], 0)
@@ -242,6 +258,57 @@ class OnEveryDatabase:
                 self.assert_fails(refused, REFUSED, "'kay'", "no execution 7")
         self.assertEqual(self.done("prune", "--older-than", "0")["executions"], 1)
         self.assertEqual([one["execution"] for one in self.done("show", "kay")["executions"]], [2])
+
+    def test_a_tail_tells_by_its_exit_code_how_the_workflow_ended(self):
+        self.start_order("tom")
+        self.start_order("tim")
+        self.done("signal", "tom", "approval", "false")
+        self.done("signal", "tim", "approval", "true")
+        self.start_worker()
+        for name, code in (("tom", REFUSED), ("tim", DONE)):
+            process = self.tail(name)
+            process.communicate(timeout=binary.SECONDS_MAX)
+            self.assertEqual(process.returncode, code, name)
+
+    def test_a_reset_goes_to_the_cause_of_the_end(self):
+        self.start_order("una", courier_fails=True)
+        self.done("signal", "una", "approval", "true")
+        self.start_worker()
+        self.tail_to_the_end("una")
+        plan = self.done("reset", "una", "--before-failure", "--dry-run")
+        self.assertEqual((plan["dry_run"], plan["execution"]), (True, 2))
+        self.assertEqual(plan["cause"]["kind"], "activity_failed")
+        self.assertEqual([step["name"] for step in plan["again"]], ["shop.ship"])
+        self.assertIn("shop.charge", [step["name"] for step in plan["kept"]])
+        self.assertIn("shop.refund", [step["name"] for step in plan["undone"]])
+        text = self.flow("reset", "una", "--before-failure", "--dry-run").out
+        self.assertRegex(text, r"(?m)^runs again +event \d+ +activity shop\.ship, open$")
+        self.assertEqual(self.done("show", "una")["execution"], 1, "nothing was done")
+        self.done("reset", "una", "--before-failure")
+        self.tail_to_the_end("una")
+        names = [step["name"] for step in self.done("show", "una")["steps"]]
+        self.assertEqual(names.count("shop.charge"), 1)
+
+    def test_many_are_steered_by_a_filter(self):
+        for name in ("bulk-1", "bulk-2", "bulk-3", "other"):
+            self.start_order(name)
+        where = ["--where", "prefix=bulk- and workflow=shop.checkout"]
+        self.assert_fails(self.flow("cancel", *where), USAGE, "3 workflows", "--yes")
+        dry = self.done("cancel", *where, "--dry-run")
+        self.assertEqual((dry["matched"], dry["first"]), (3, ["bulk-3", "bulk-2", "bulk-1"]))
+        sent = self.done("signal", *where, "approval", "false", "--yes")
+        self.assertEqual((sent["matched"], sent["done"], sent["next"]), (3, 3, ""))
+        self.start_worker()
+        for name in ("bulk-1", "bulk-2", "bulk-3"):
+            self.assertEqual(self.tail_to_the_end(name)[-1]["failure"]["type"], "Declined")
+        self.assertEqual(self.done("cancel", *where, "--yes")["matched"], 0)
+        failed = ["--where", "status=failed and prefix=bulk-"]
+        reset = self.done("reset", *failed, "--to-start", "--yes")
+        self.assertEqual((reset["done"], reset["failed"]), (3, 0))
+        self.assert_fails(self.flow("reset", *failed, "--to", "3"), USAGE, "--to", "--where")
+        self.assertEqual(self.done("terminate", "--where", "prefix=other", "--yes")["done"], 1)
+        self.tail_to_the_end("other")
+        self.assertEqual(self.done("show", "other")["status"], "cancelled")
 
     def test_a_schedule_is_shown_and_can_be_ended(self):
         self.start_order("lea", "--cron", "0 3 * * *")
@@ -308,6 +375,15 @@ class Refusals(FlowTest):
             (["list", "--younger-than", "soon"], ["--younger-than"]),
             (["list", "--status", "tired"], ["running", "failed"]),
             (["list", "--limit", "0"], []),
+            (["list", "--where", "tired"], ["NAME=VALUE", "status=failed"]),
+            (["list", "--where", "mood=good"], ["mood=good", "attribute.NAME"]),
+            (["list", "--where", "status="], ["no value"]),
+            (["list", "--where", "status=failed and status=running"], ["twice"]),
+            (["list", "--where", "status=failed", "--status", "failed"], ["status", "once"]),
+            (["cancel"], ["id", "--where"]),
+            (["cancel", "x", "--where", "status=running"], ["--where"]),
+            (["signal", "x"], ["channel"]),
+            (["terminate", "--where", "status=tired"], ["running", "suspended"]),
             (["list", "--page", "nonsense"], ["page"]),
             (["signal", "x", "c", "yes"], ["JSON", "quotes"]),
             (["delete"], ["--older-than"]),

@@ -74,6 +74,44 @@ class Poolsim(binary.CommandTest):
         self.assertEqual(done.code, REFUSED, done)
         self.assertIn("perf", done.err)
 
+    def test_the_verb_run_takes_the_flags_of_the_older_program(self):
+        slow = self.write("slow.yaml", SLOW)
+        without_a_verb = self.run_it("poolsim", "-config", slow)
+        for words in (
+            ("-config", slow),
+            (f"-config={slow}",),
+            ("-out", "old.csv", "-config", slow),
+            (slow, "-out=old.csv"),
+            ("-cpuprofile", "x", "-config", slow),
+        ):
+            done = self.run_it("poolsim", "run", *words)
+            self.assertEqual((done.code, done.out), (REFUSED, without_a_verb.out), words)
+            self.assertIn("FAIL: assertConvergeWithin: a: reached 50 connections", done.err)
+        self.assertTrue((self.folder / "old.csv").exists())
+        self.assertEqual(
+            self.run_it("poolsim", "run", "-out", "new.csv").out,
+            self.run_it("poolsim", "-out", "new.csv").out,
+        )
+        # A profile that is named counts.
+        done = self.run_it("poolsim", "run", "-config", slow, "--profile", "default", "--json")
+        self.assertNotIn("minute", done.out)
+        self.assertEqual(self.run_it("poolsim", "check", "-config", slow).code, USAGE)
+
+    # The product is full again after a loss in seconds, for it looks at what is idle every second.
+    def test_the_default_recovers_as_the_product_does(self):
+        drop = self.write(
+            "drop.yaml",
+            "duration: 20m\nfaults: [{kind: mass_drop, at: 5m, fraction: 0.7}]\n"
+            "assertions: [{kind: recoverWithin, within: 10s, value: 0.99}]\n"
+            "services: [{name: a}, {name: b}, {name: c}, {name: d}]\n",
+        )
+        self.assertEqual(self.run_it("poolsim", "run", drop).code, DONE)
+        schema = self.run_it("poolsim", "schema", "--json").json
+        keys = {key["key"]: key["default"] for key in schema["keys"]}
+        self.assertEqual(keys["services[0].probeEvery"], "1s")
+        self.assertEqual(keys["services[0].baseLifetime"], "50m")
+        self.assertEqual(keys["services[0].jitter"], "5m")
+
     def test_bad_input_is_a_usage_error_with_its_place(self):
         bad = self.write("bad.yaml", "services:\n  - name: a\n    targetReady: -1\n")
         for verb in ("run", "check"):

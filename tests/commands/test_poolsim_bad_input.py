@@ -96,7 +96,7 @@ BAD = {
     "bool": ("assertZeroEmptyEvents: yes\n" + ONE, "1:24: assertZeroEmptyEvents"),
     "bool_num": ("assertZeroEmptyEvents: 1\n" + ONE, "1:24: assertZeroEmptyEvents"),
     "guard_long": (
-        "services:\n  - name: a\n    guardWindow: 20m\n",
+        "services:\n  - name: a\n    guardWindow: 50m\n",
         "3:18: services[0].guardWindow",
     ),
     "profile": ("profile: compt\n" + ONE, "1:10: profile"),
@@ -127,12 +127,12 @@ BAD = {
         "assertions:\n  - {kind: recoverWithin, within: 1s, event: flood}\n" + ONE,
         "2:46: assertions[0].event",
     ),
-    "tab": ("services:\n\t- name: a\n", "2:2: services: this is neither YAML nor JSON"),
-    "tab2": ("cluster:\n\trate: 5\n" + ONE, "2:6: after cluster: this is neither YAML nor JSON"),
-    "unclosed": ("services: [{name: a}\n", "2:1: services: this is neither YAML nor JSON"),
+    "tab": ("services:\n\t- name: a\n", "2:2: services: this is not YAML"),
+    "tab2": ("cluster:\n\trate: 5\n" + ONE, "2:6: after cluster: this is not YAML"),
+    "unclosed": ("services: [{name: a}\n", "2:1: services: this is not YAML"),
     "unquoted": ("services: 'a\n", "1:11: services"),
     "twodocs": ("services: [{name: a}]\n---\n" + ONE, "2:1: something follows the document"),
-    "alias_unknown": ("services: *x\n", "1:11: services: this is neither YAML nor JSON"),
+    "alias_unknown": ("services: *x\n", "1:11: services: this is not YAML"),
     "bom": ("\ufeffservices: [{name: a, targetReady: -3}]\n", "1:35: services[0].targetReady"),
     "crlf": (
         "services:\r\n  - name: a\r\n    targetReady: -1\r\n",
@@ -189,7 +189,7 @@ BAD = {
     ),
     "age": ("cluster: {maxAge: 0s}\n" + ONE, "1:19: cluster.maxAge"),
     "ceiling": ("cluster: {ceiling: 0}\n" + ONE, "1:20: cluster.ceiling"),
-    "lead": ("services:\n  - {name: a, lead: 20m}\n", "2:21: services[0].lead"),
+    "lead": ("services:\n  - {name: a, lead: 50m}\n", "2:21: services[0].lead"),
     "pools": ("services:\n  - {name: a, pools: 0}\n", "2:22: services[0].pools"),
     "slash": ("services:\n  - {name: a/b}\n", "2:12: services[0].name"),
     "control": ("services:\n  - {name: \"a\\nb\"}\n", "2:12: services[0].name"),
@@ -226,11 +226,11 @@ ODD = {
         "services: &s\n  - name: a\n    workload: *s\n",
         "3:15: services[0].workload: an alias must come after what it repeats",
     ),
-    "other_encoding": (b"seed: 1\nendpoint: \xff\xfe\n" + ONE.encode(), "2: this is no text"),
-    "other_name": (b'services: [{name: "\xe4"}]\n', "1: this is no text"),
-    "surrogate": (b'services: [{name: "\xed\xa0\x80"}]\n', "1: this is no text"),
-    "nul": (b"endpoint: a\x00b\n" + ONE.encode(), "1: this is no text"),
-    "bytes": (bytes(range(256)), "1: this is no text"),
+    "other_encoding": (b"seed: 1\nendpoint: \xff\xfe\n" + ONE.encode(), "2: this is not text"),
+    "other_name": (b'services: [{name: "\xe4"}]\n', "1: this is not text"),
+    "surrogate": (b'services: [{name: "\xed\xa0\x80"}]\n', "1: this is not text"),
+    "nul": (b"endpoint: a\x00b\n" + ONE.encode(), "1: this is not text"),
+    "bytes": (bytes(range(256)), "1: this is not text"),
     "utf16": (
         "services: [{name: a, targetReady: -3}]\n".encode("utf-16"),
         "1:35: services[0].targetReady",
@@ -242,14 +242,14 @@ ODD = {
 JSON = {
     "comma": (
         '{"services": [{"name": "a",}\n',
-        "1:28: after services[0].name: this is no JSON: expected a key in double quotes",
+        "1:28: after services[0].name: this is not JSON: expected a key in double quotes",
     ),
-    "unclosed": ('{"services": [{"name": "a"}\n', "2:1: services: this is no JSON"),
+    "unclosed": ('{"services": [{"name": "a"}\n', "2:1: services: this is not JSON"),
     "half": (
         '{"services": [\n  {"name": "\\ud83d"}]}',
-        "2:13: services[0].name: this is no JSON: expected two halves of a character",
+        "2:13: services[0].name: this is not JSON: expected two halves of a character",
     ),
-    "comment": ('{"seed": 1, # why\n"services": []}', "1:13: after seed: this is no JSON"),
+    "comment": ('{"seed": 1, # why\n"services": []}', "1:13: after seed: this is not JSON"),
     "twice": ('{"services": [{"name": "a"}], "seed": 1, "seed": 2}\n', "1:42: seed: set twice"),
     "type": ('{"services": [{"name": "a", "targetReady": "x"}]}\n', "1:44: services[0].targetRea"),
     "more": ('{"services": [{"name": "a"}]}\n{"x": 1}\n', "2:1: something follows"),
@@ -302,6 +302,7 @@ class BadInput(binary.CommandTest):
             self.assertEqual(done.code, USAGE, done)
             self.assertNotRegex(done.err, r"--old| old")
         self.assertIn("-config", self.run_it("poolsim", "-config").err)
+        self.assertIn("-config", self.run_it("poolsim", "run", "-config").err)
 
     def test_what_cannot_go_well_is_said_before_the_run(self):
         for text, trouble in (

@@ -1,4 +1,4 @@
-"""Wrong workflows against the compiler: each is refused, with the sentence that names the cure.
+"""Wrong workflows and unguarded writes against the compiler: each is refused, with the sentence that names the cure.
 
 usage: test_compile.py COMPILER
 """
@@ -53,6 +53,31 @@ HOLDFAST_NAME(greet, "greet");
 HOLDFAST_NAME(ship, "ship");
 HOLDFAST_NAME(child, "child");
 """
+
+# Statements of a guarded table, and what the sql layer's headers need for them.
+GUARDED = """
+#include <holdfast/sql/database.hpp>
+namespace sql = holdfast::sql;
+constexpr sql::FencedStatement save{
+    "shard.save", "UPDATE shards SET data = $3 WHERE shard_id = $1 AND range_id = $2",
+    "SELECT range_id FROM shards WHERE shard_id = $1"};
+constexpr std::array<std::string_view, 1> tokens{"range_id"};
+constexpr std::array guarded{sql::GuardedTable{"shards", tokens},
+                             sql::GuardedTable{"runs", tokens, true}};
+constexpr std::array<const sql::FencedStatement*, 1> fenced{&save};
+"""
+
+
+def catalogue_with(text):
+    return GUARDED + (
+        f'constexpr sql::Statement plain_one{{"plain.one", "{text}"}};\n'
+        "constexpr std::array<const sql::Statement*, 1> plain{&plain_one};\n"
+        "constexpr sql::Catalogue all = sql::checked(\n"
+        '    {.floor = "test", .statements = plain, .fenced = fenced, .guarded = guarded});\n'
+    )
+
+
+UNGUARDED = "plain_statement_changes_a_guarded_table"
 
 RIGHT = {
     "the shapes of the guide": """
@@ -172,6 +197,18 @@ RIGHT = {
         }
         auto program = &detail::run_program<&right>;
     """,
+    "writes of a guarded table": GUARDED + """
+        void write(sql::Database& db, sql::Tx& tx, const sql::Guard& guard) {
+            tx.fenced(guard, save, "text");
+            (void)tx.try_fenced(guard, save, "text");
+            (void)tx.ask_fenced(guard, save, "text");
+            db.run("Save", {}, guard, save, "text");
+            (void)db.try_run("Save", {}, guard, save, "text");
+        }
+    """,
+    "an insert into a guarded table": catalogue_with("INSERT INTO shards (a) VALUES ($1)"),
+    "an update of a table with a longer name": catalogue_with("UPDATE shards_old SET a = $1"),
+    "a plain delete where the table allows it": catalogue_with("DELETE FROM runs WHERE a = $1"),
     "an argument that converts": """
         Workflow<Unit> right(Context& ctx) {
             co_await ctx.child<&child>(short{3});
@@ -186,6 +223,38 @@ DANGLES = "a coroutine takes its parameters by value (only Context& is lent)"
 
 # What is wrong, the program, and what the compiler must say (one of several, with a bar between).
 WRONG = {
+    "a guarded write without its guard": (
+        GUARDED + 'void write(sql::Tx& tx) { tx.exec(save, 7, 5, "text"); }',
+        "no matching function|no matching member function|invalid initialization|cannot convert",
+    ),
+    "a guarded write without its guard, in one statement": (
+        GUARDED + 'void write(sql::Database& db) { db.run("Save", {}, save, 7, 5, "text"); }',
+        "no matching function|no matching member function|cannot convert",
+    ),
+    "a guarded write stripped of its guard": (
+        GUARDED + 'void write(sql::Tx& tx) { tx.exec(save.write(), 7, 5, "text"); }',
+        "is private within this context|is a private member",
+    ),
+    "a plain update of a guarded table": (
+        catalogue_with("UPDATE shards SET a = $1 WHERE shard_id = $2"),
+        UNGUARDED,
+    ),
+    "a plain delete of a guarded table": (
+        catalogue_with("DELETE FROM shards WHERE shard_id = $1"),
+        UNGUARDED,
+    ),
+    "a plain update where only a delete is free": (
+        catalogue_with("UPDATE runs SET a = $1 WHERE shard_id = $2"),
+        UNGUARDED,
+    ),
+    "an upsert of a guarded table": (
+        catalogue_with("INSERT INTO shards (a) VALUES ($1) ON CONFLICT (a) DO UPDATE SET b = 1"),
+        UNGUARDED,
+    ),
+    "an update of a guarded table inside WITH": (
+        catalogue_with("WITH x AS (UPDATE shards SET a = $1 RETURNING a) SELECT a FROM x"),
+        UNGUARDED,
+    ),
     "awaiting what is no operation": (
         "Workflow<int> w(Context&) { co_await std::suspend_always{}; co_return 1; }",
         "a workflow can await only flow operations",

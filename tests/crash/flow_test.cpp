@@ -42,11 +42,22 @@ std::int64_t charge(sql::Tx& tx, std::string entry) {
 // A service with a ledger of its own: it may be asked twice, and does a thing once per key.
 constexpr sql::Statement ship_once{
     "crash.ship", "INSERT INTO shipped (entry) VALUES ($1) ON CONFLICT DO NOTHING"};
+constexpr sql::Statement note_attempt{
+    "crash.note_attempt", "INSERT INTO attempts (entry, attempt, noted) VALUES ($1, $2, $3)"};
 sql::Database* service = nullptr;
 
+// Does its work and fails once, after it has left a note. Whatever dies in between, the key stays
+// the same, and the attempt after the failure finds the note.
 std::string ship(flow::ActivityContext& ctx) {
-    service->run("Ship", {}, ship_once, ctx.idempotency_key());
-    return ctx.idempotency_key();
+    const std::string key = ctx.idempotency_key();
+    service->run("Ship", {}, ship_once, key);
+    const bool noted = ctx.last_heartbeat<int>().has_value() || ctx.last_failure() == nullptr;
+    service->run("NoteAttempt", {}, note_attempt, key, ctx.attempt(), noted);
+    ctx.heartbeat(ctx.attempt());
+    if (ctx.last_failure() == nullptr) {
+        throw flow::Failure("Busy", "the courier is on his way");
+    }
+    return key;
 }
 flow::Workflow<std::int64_t> order(flow::Context& ctx, std::int64_t number);
 
@@ -66,7 +77,7 @@ namespace {
 flow::Workflow<std::int64_t> order(flow::Context& ctx, std::int64_t number) {
     std::int64_t paid = 0;
     for (int i = 0; i < steps; ++i) {
-        std::string key = co_await ctx.activity<&ship>();
+        std::string key = co_await ctx.activity<&ship>().retry({.attempts = 2, .first = 5ms});
         std::string entry = ctx.instance() + "/" + std::to_string(i);
         std::int64_t one = co_await ctx.activity<&charge>(entry);
         paid += one;
@@ -95,6 +106,9 @@ protected:
         sql::schema_apply(*db, flow::schema_part(), {});
         db.execute("CREATE TABLE book (entry TEXT NOT NULL) {strict}");
         db.execute("CREATE TABLE shipped (entry TEXT NOT NULL PRIMARY KEY) {strict}");
+        db.execute(
+            "CREATE TABLE attempts (entry TEXT NOT NULL, attempt {bigint} NOT NULL, "
+            "noted {bool} NOT NULL) {strict}");
         db.close();
     }
 
@@ -160,11 +174,10 @@ TEST_P(FlowKill, EveryWorkflowEndsAndEveryChargeHappensOnce) {
     // Whoever is left takes everything over as the leases run out, and none is longer than it may
     // be.
     db.reopen();
-    const auto now_us = std::chrono::duration_cast<std::chrono::microseconds>(
-        std::chrono::system_clock::now().time_since_epoch());
+    const std::int64_t now_us = db.lease_now_us();
     for (const char* held : {"SELECT COALESCE(max(locked_until_us), 0) FROM flow_instances",
                              "SELECT COALESCE(max(available_at_us), 0) FROM flow_activities"}) {
-        EXPECT_LE(db.number(held) - now_us.count(), std::chrono::microseconds{lease_max}.count());
+        EXPECT_LE(db.number(held) - now_us, std::chrono::microseconds{lease_max}.count());
     }
     service = &*db;
     flow::Store store(*db);
@@ -189,6 +202,11 @@ TEST_P(FlowKill, EveryWorkflowEndsAndEveryChargeHappensOnce) {
     EXPECT_EQ(db.number("SELECT count(*) FROM book"), orders * steps) << "none missing";
     EXPECT_EQ(db.number("SELECT count(DISTINCT entry) FROM book"), orders * steps) << "none twice";
     EXPECT_EQ(db.number("SELECT count(*) FROM shipped"), orders * steps);
+    EXPECT_EQ(db.number("SELECT count(*) FROM (SELECT entry FROM attempts GROUP BY entry "
+                        "HAVING max(attempt) < 2) a"),
+              0)
+        << "every parcel took two attempts at least";
+    EXPECT_EQ(db.number("SELECT count(*) FROM attempts WHERE NOT noted"), 0);
     EXPECT_EQ(db.number("SELECT count(*) FROM flow_activities"), 0);
     EXPECT_EQ(db.number("SELECT count(*) FROM flow_messages"), 0);
 }

@@ -17,6 +17,7 @@
 #include <holdfast/sql/catalogue.hpp>
 #include <holdfast/sql/schema.hpp>
 #include <holdfast/store/catalogue.hpp>
+#include <holdfast/testing/catalogue_rules.hpp>
 #include <holdfast/testing/check.hpp>
 
 namespace holdfast {
@@ -32,11 +33,12 @@ std::string rendered(const sql::Statement& statement, const sql::TableNames* nam
     return sql::render(sql::Product::dsql, statement.name(), statement.text(), names).text;
 }
 
-// The rules that a script breaks. Hints are older advice and change nothing.
+// The rules that a script breaks. Hints change nothing, except those about FOR UPDATE: our own
+// statements stay within the guide, also where the service accepts more.
 std::vector<std::string> broken(const std::string& script) {
     std::vector<std::string> rules;
     for (const dsql::Finding& finding : dsql::lint(script)) {
-        if (finding.severity == dsql::Severity::error) {
+        if (finding.severity == dsql::Severity::error || finding.rule.starts_with("for-update")) {
             rules.push_back(fmt::format("{}: {}", finding.rule, finding.reason));
         }
     }
@@ -96,7 +98,7 @@ TEST(OwnStatements, EveryStatementOfEveryCataloguePasses) {
             court.call(*statement, catalogue->names);
         }
         for (const sql::FencedStatement* statement : catalogue->fenced) {
-            court.call(statement->write(), catalogue->names);
+            court.call(sql::CatalogueReader::write(*statement), catalogue->names);
             court.call(statement->found(), catalogue->names);
         }
     }

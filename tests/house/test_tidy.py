@@ -90,6 +90,20 @@ class Tidy(unittest.TestCase):
                 "which is neither holdfast/ nor standard",
             )
 
+    def test_the_architecture_names_only_files_that_exist(self):
+        page = "docs/ARCHITECTURE.md"
+        text = "See `src/sql/x.cpp` and `src/sql`, `apps/holdfast/<noun>/`.\n"
+        self.assert_clean({page: text, "src/sql/x.cpp": ""})
+        self.assert_found({page: text}, f"{page}:1: there is no src/sql/x.cpp")
+
+    def test_the_glossary_explains_a_term_once(self):
+        page = "docs/glossary.md"
+        self.assert_clean({page: "| **run** | One **turn** after another. |\n| **turn** | A step. |\n"})
+        self.assert_found(
+            {page: "| **run** | One. |\n\n| **turn**, **run** | Two. |\n"},
+            f"{page}:3: 'run' is explained in line 1 as well",
+        )
+
     def test_only_the_json_header_of_flow_includes_json(self):
         include = "#include <nlohmann/json.hpp>\n"
         self.assert_clean({"src/flow/include/holdfast/flow/json.hpp": include})

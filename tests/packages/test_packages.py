@@ -34,6 +34,9 @@ class Packages(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-packages-"))
         cls.addClassCleanup(shutil.rmtree, cls.folder)
+        # As after `./run demo`, which builds the binary and no library that it does not need.
+        (cls.not_for_the_demo,) = BUILD.rglob("libholdfast_flow_testing.a")
+        cls.not_for_the_demo.unlink()
         # Installed in one place, then moved: nothing may remember where it was made.
         run("cmake", "--install", BUILD, "--prefix", cls.folder / "made")
         cls.prefix = cls.folder / "moved"
@@ -99,6 +102,10 @@ class Packages(unittest.TestCase):
         self.assertIn("0.1", run(self.prefix / "bin/holdfast", "--version"))
         for completion in ("bash-completion/completions/holdfast", "zsh/vendor-completions/_holdfast"):
             self.assertIn("holdfast", (self.prefix / "share" / completion).read_text())
+
+    def test_what_was_not_built_is_built_before_it_is_installed(self):
+        (installed,) = self.prefix.rglob(self.not_for_the_demo.name)
+        self.assertEqual(installed.read_bytes(), self.not_for_the_demo.read_bytes())
 
     def test_only_public_headers_are_installed(self):
         installed = {p.relative_to(self.prefix).as_posix() for p in self.prefix.rglob("*.hpp")}

@@ -16,6 +16,8 @@
 #include "test/operations_walk_fixture.hpp"
 #include "visibility/statements.hpp"
 
+#include <holdfast/testing/catalogue_rules.hpp>
+
 namespace holdfast::store::tests {
 namespace {
 
@@ -115,7 +117,7 @@ TEST(SnapshotIsolation, WhatATransactionDecidesByIsLockedOrWritten) {
         known.insert(on_dsql(*statement));
     }
     for (const sql::FencedStatement* statement : catalogue().fenced) {
-        known.insert(on_dsql(statement->write()));
+        known.insert(on_dsql(sql::CatalogueReader::write(*statement)));
     }
     for (const std::string& statement : known) {
         EXPECT_NE(all.contains(statement), never_sent().contains(statement)) << statement;
@@ -127,7 +129,7 @@ TEST(SnapshotIsolation, AReadThatProvesNothingWouldBeFound) {
     using namespace statements;
     const std::string read = on_dsql(select_execution);
     const std::string lock = on_dsql(lock_execution);
-    const std::string write = on_dsql(update_execution);
+    const std::string write = on_dsql(sql::CatalogueReader::write(update_execution));
     EXPECT_THAT(unproved({read, write}), ElementsAre(read));
     EXPECT_THAT(unproved({lock, write}), IsEmpty());
     EXPECT_THAT(unproved({read, lock}), IsEmpty()) << "it writes nothing";

@@ -1,9 +1,9 @@
 #include "cli/answer.hpp"
 
 #include "cli/terminal.hpp"
-#include <fmt/core.h>
 
 #include <holdfast/base/exit_code.hpp>
+#include <holdfast/base/visible.hpp>
 
 namespace holdfast::app {
 
@@ -12,7 +12,7 @@ std::string json_line(const Json& json) {
 }
 
 int say(const Context& context, const Json& json, std::string_view sentence) {
-    print(context.json ? json_line(json) + "\n" : fmt::format("{}\n", sentence));
+    print(context.json ? json_line(json) + "\n" : visible(sentence) + "\n");
     return exit_done;
 }
 

@@ -45,6 +45,8 @@ private:
     void add_demo();
     void add_flow();
     void add_flow_looks(CLI::App& noun);
+    void add_where(CLI::App& verb);
+    void add_many(CLI::App& verb);
     void add_flow_talks(CLI::App& noun);
     void add_flow_house(CLI::App& noun);
     void add_lock();

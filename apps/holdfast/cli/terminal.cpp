@@ -10,6 +10,7 @@
 #include <holdfast/base/assert.hpp>
 #include <holdfast/base/config.hpp>
 #include <holdfast/base/error.hpp>
+#include <holdfast/base/visible.hpp>
 
 namespace holdfast::app {
 namespace {
@@ -19,6 +20,13 @@ constexpr std::size_t width_least = 60;
 
 bool begins_character(char c) {
     return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+}
+
+// What workflows stored must not steer the reader's terminal.
+std::string visible_line(std::string_view text) {
+    std::string line = visible(text);
+    std::ranges::replace_if(line, [](char c) { return c == '\n' || c == '\t'; }, ' ');
+    return line;
 }
 
 bool colours_wanted() {
@@ -47,6 +55,9 @@ std::string_view code_of(Ink colour) {
 
 void Table::add(std::vector<std::string> cells) {
     HOLDFAST_ASSERT(cells.size() == columns_.size());
+    for (std::string& cell : cells) {
+        cell = visible_line(cell);
+    }
     rows_.push_back(std::move(cells));
 }
 
@@ -135,10 +146,7 @@ std::size_t width_of(std::string_view text) {
 }
 
 std::string shortened(std::string_view text, std::size_t width) {
-    std::string line(text);
-    // Control characters too: what workflows stored must not steer the reader's terminal.
-    std::ranges::replace_if(
-        line, [](char c) { return static_cast<unsigned char>(c) < 0x20U || c == 0x7F; }, ' ');
+    std::string line = visible_line(text);
     if (width_of(line) <= width) {
         return line;
     }

@@ -17,7 +17,8 @@ struct Column {
     Align align = Align::left;
 };
 
-// Columns as wide as their widest cell. Text is UTF-8.
+// Columns as wide as their widest cell. Text is UTF-8; what could steer the terminal is shown as
+// an escape, see holdfast/base/visible.hpp.
 class Table {
 public:
     explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
@@ -69,7 +70,7 @@ enum class Ink : std::uint8_t { plain, red, green, yellow, cyan, grey };
 
 // Characters, not bytes: those that continue one are not counted.
 [[nodiscard]] std::size_t width_of(std::string_view text);
-// In one line, and at most `width` characters of it; what was cut off is an ellipsis.
+// In one line, visible, and at most `width` characters of it; what was cut off is an ellipsis.
 [[nodiscard]] std::string shortened(std::string_view text, std::size_t width);
 // Filled up with blanks on the right.
 [[nodiscard]] std::string padded(std::string text, std::size_t width);

@@ -43,6 +43,11 @@ void CommandLine::add_dsql_local(CLI::App& noun) {
             [this](const Context& context) { return dsql_local(context, dsql_local_); });
     hints_[verb->add_option("--data", dsql_local_.data, "A folder that keeps the data.")].takes =
         Takes::folder;
+    hints_[verb->add_option("--credentials",
+                            dsql_local_.credentials,
+                            "Keys of your own: lines ID:SECRET[:ARN]; or set "
+                            "HOLDFAST_GATEWAY_KEYS. Without both, keys are made at the start.")]
+        .takes = Takes::file;
     verb->add_option("--port", dsql_local_.port, "Of 127.0.0.1; 0 is any free one.")
         ->check(CLI::Range(0, port_max))
         ->capture_default_str();
@@ -52,8 +57,9 @@ void CommandLine::add_dsql_local(CLI::App& noun) {
 
 void CommandLine::add_dsql_behaviour(CLI::App& verb, DsqlBehaviour& to) {
     verb.add_flag("--early-abort", to.early_abort, "Tell of a conflict at the statement.");
-    verb.add_flag(
-        "--any-for-update", to.any_for_update, "FOR UPDATE also without equality on the key.");
+    verb.add_flag("--documented-for-update",
+                  to.documented_for_update,
+                  "Refuse FOR UPDATE without equality on the whole key, as the service's guide.");
     takes_choice(verb.add_option("--schema-conflicts",
                                  to.schema_conflicts,
                                  "Who hears of a changed schema (OC001): off, changed or any.")

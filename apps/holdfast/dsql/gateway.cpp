@@ -55,24 +55,19 @@ std::vector<dsql::GatewayKey> keys_in(std::string_view text, std::string_view wh
     return keys;
 }
 
-std::vector<dsql::GatewayKey> keys_of(const DsqlGatewayRequest& request) {
-    if (request.credentials.empty()) {
-        const char* text = std::getenv(keys_variable);
-        if (text == nullptr) {
-            throw InvalidArgument(fmt::format(
-                "say who may sign tokens, with --credentials FILE or {}=ID:SECRET", keys_variable));
-        }
-        return keys_in(text, keys_variable);
-    }
-    std::ifstream file(request.credentials);
-    if (!file) {
-        throw InvalidArgument(
-            fmt::format("cannot read {}; give --credentials a file", request.credentials));
-    }
-    return keys_in(std::string{std::istreambuf_iterator<char>(file), {}}, request.credentials);
-}
-
 }  // namespace
+
+std::vector<dsql::GatewayKey> given_keys(const std::string& file) {
+    if (file.empty()) {
+        const char* text = std::getenv(keys_variable);
+        return text == nullptr ? std::vector<dsql::GatewayKey>{} : keys_in(text, keys_variable);
+    }
+    std::ifstream stream(file);
+    if (!stream) {
+        throw InvalidArgument(fmt::format("cannot read {}; give --credentials a file", file));
+    }
+    return keys_in(std::string{std::istreambuf_iterator<char>(stream), {}}, file);
+}
 
 int dsql_gateway(const Context& context, const DsqlGatewayRequest& request) {
     const HttpAddress listen = HttpAddress::parse(request.listen);
@@ -82,7 +77,11 @@ int dsql_gateway(const Context& context, const DsqlGatewayRequest& request) {
     options.upstream = request.upstream;
     options.certificate = request.certificate;
     options.certificate_key = request.key;
-    options.keys = keys_of(request);
+    options.keys = given_keys(request.credentials);
+    if (options.keys.empty()) {
+        throw InvalidArgument(fmt::format(
+            "say who may sign tokens, with --credentials FILE or {}=ID:SECRET", keys_variable));
+    }
     options.region = request.region;
 
     dsql::Gateway gateway(std::move(options));

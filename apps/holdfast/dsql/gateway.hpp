@@ -2,15 +2,18 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "command.hpp"
+
+#include <holdfast/dsql/gateway.hpp>
 
 namespace holdfast::app {
 
 // What can be told to a gateway about how to behave.
 struct DsqlBehaviour {
     bool early_abort = false;
-    bool any_for_update = false;
+    bool documented_for_update = false;
     std::string schema_conflicts = "changed";  // off, changed, any.
     int job_duration_ms = 0;
 };
@@ -25,6 +28,10 @@ struct DsqlGatewayRequest {
     std::string control;  // Empty: none.
     DsqlBehaviour behaviour;
 };
+
+// The keys in a file of lines ID:SECRET[:ARN], or without a file those of HOLDFAST_GATEWAY_KEYS;
+// empty if neither is given.
+std::vector<dsql::GatewayKey> given_keys(const std::string& file);
 
 // Serves until SIGINT or SIGTERM.
 int dsql_gateway(const Context& context, const DsqlGatewayRequest& request);

@@ -1,19 +1,24 @@
 #include "dsql/local.hpp"
 
-#include <array>
-#include <cctype>
+#include <cerrno>
 #include <filesystem>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "cli/answer.hpp"
 #include "cli/terminal.hpp"
 #include "dsql/serve.hpp"
 #include "temp_folder.hpp"
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <holdfast/base/error.hpp>
 #include <holdfast/base/exit_code.hpp>
+#include <holdfast/base/percent.hpp>
+#include <holdfast/base/random.hpp>
+#include <holdfast/base/unique_fd.hpp>
 #include <holdfast/dsql/certificates.hpp>
 #include <holdfast/dsql/private_postgres.hpp>
 
@@ -25,27 +30,59 @@ namespace fs = std::filesystem;
 constexpr std::string_view local_region = "us-east-1";
 constexpr std::string_view endpoint = "localclusterofholdfast0001.dsql.us-east-1.on.aws";
 
-// Not secret, and good for nothing but such a cluster.
-constexpr std::string_view key_id = "AKIDHOLDFASTLOCAL";
-constexpr std::string_view key_secret = "local+clusters/need/no+secret+keys";
+constexpr int secret_size = 40;
+constexpr int id_size = 16;
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
 
 // An empty session token is none; one of the user's own keys would spoil ours.
-constexpr std::array environment{std::pair{"AWS_ACCESS_KEY_ID", key_id},
-                                 std::pair{"AWS_SECRET_ACCESS_KEY", key_secret},
-                                 std::pair{"AWS_SESSION_TOKEN", std::string_view{}},
-                                 std::pair{"AWS_REGION", local_region}};
+Environment environment_of(const dsql::GatewayKey& key) {
+    return {{"AWS_ACCESS_KEY_ID", key.access_key_id},
+            {"AWS_SECRET_ACCESS_KEY", key.secret},
+            {"AWS_SESSION_TOKEN", key.session_token},
+            {"AWS_REGION", std::string(local_region)}};
+}
 
-// As a value in a URL.
-std::string escaped(const std::string& text) {
-    std::string result;
-    for (const char c : text) {
-        const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-                           std::string_view("-._~/").find(c) != std::string_view::npos;
-        result +=
-            plain ? std::string(1, c)
-                  : fmt::format("%{:02X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+std::string random_word(std::string_view alphabet, int size) {
+    std::string word;
+    for (int i = 0; i < size; ++i) {
+        word += alphabet[secure_seed() % alphabet.size()];
     }
-    return result;
+    return word;
+}
+
+bool only_its_owner_may_read(const fs::path& file) {
+    std::error_code failure;
+    const fs::perms others = fs::perms::group_all | fs::perms::others_all;
+    const fs::file_status status = fs::symlink_status(file, failure);
+    return fs::is_regular_file(status) && (status.permissions() & others) == fs::perms::none;
+}
+
+void write_privately(const fs::path& file, const std::string& text) {
+    std::error_code ignored;
+    fs::remove(file, ignored);
+    const UniqueFd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!fd || ::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+        throw Error(Code::unavailable,
+                    Outcome::not_applied,
+                    fmt::format("cannot write {}: {}; give --data a folder that may be written",
+                                file.string(),
+                                std::system_category().message(errno)));
+    }
+}
+
+// Made once for a folder that keeps the data, else at each start.
+std::vector<dsql::GatewayKey> keys_in_folder(const fs::path& file) {
+    if (!only_its_owner_may_read(file)) {
+        write_privately(
+            file,
+            fmt::format("AKID{}:{}\n",
+                        random_word("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", id_size),
+                        random_word("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                    "0123456789",
+                                    secret_size)));
+    }
+    return given_keys(file.string());
 }
 
 dsql::Certificates certificates_in(const fs::path& folder) {
@@ -77,10 +114,12 @@ struct Invitation {
     std::string psql;
     int port;
     fs::path authority;
+    fs::path credentials;  // Empty if the keys were given.
+    Environment environment;
 };
 
 Invitation invitation(int port, const fs::path& authority) {
-    const std::string root = escaped(authority.string());
+    const std::string root = percent_encoded(authority.string(), "/");
     const std::string program = fs::read_symlink("/proc/self/exe").string();
     return {.url = fmt::format(
                 "dsql://{}?hostaddr=127.0.0.1&port={}&sslrootcert={}", endpoint, port, root),
@@ -93,18 +132,21 @@ Invitation invitation(int port, const fs::path& authority) {
                                 port,
                                 root),
             .port = port,
-            .authority = authority};
+            .authority = authority,
+            .credentials = {},
+            .environment = {}};
 }
 
 Json as_json(const Invitation& invitation) {
     Json variables = Json::object();
-    for (const auto& [name, value] : environment) {
+    for (const auto& [name, value] : invitation.environment) {
         variables[name] = value;
     }
     return {{"url", invitation.url},
             {"endpoint", endpoint},
             {"port", invitation.port},
             {"root_certificate", invitation.authority.string()},
+            {"credentials", invitation.credentials.string()},
             {"environment", variables},
             {"psql", invitation.psql}};
 }
@@ -114,9 +156,13 @@ std::string as_text(const Invitation& invitation, const std::string& data) {
                                    data.empty() ? "Its data go when it ends; --data DIR keeps them."
                                                 : fmt::format("Its data are in {}.", data),
                                    bold(invitation.url),
-                                   "Whoever connects needs these keys in the environment:");
-    for (const auto& [name, value] : environment) {
+                                   "A client needs these keys in its environment:");
+    for (const auto& [name, value] : invitation.environment) {
         text += fmt::format("  export {}={}\n", name, value);
+    }
+    if (!invitation.credentials.empty()) {
+        text += fmt::format("\nThe keys are also in {}, which only you may read.\n",
+                            invitation.credentials.string());
     }
     return text +
            fmt::format("\nWith them, psql finds it:\n\n  {}\n\nCtrl-C ends it.", invitation.psql);
@@ -141,12 +187,19 @@ int dsql_local(const Context& context, const DsqlLocalRequest& request) {
     options.upstream = server.address().conninfo();
     options.certificate = certificates.server;
     options.certificate_key = certificates.key;
-    options.keys = {{.access_key_id = std::string(key_id), .secret = std::string(key_secret)}};
+    options.keys = given_keys(request.credentials);
+    const fs::path made_keys = options.keys.empty() ? home / "credentials" : fs::path{};
+    if (!made_keys.empty()) {
+        options.keys = keys_in_folder(made_keys);
+    }
+    const Environment environment = environment_of(options.keys.front());
     options.region = local_region;
     dsql::Gateway gateway(std::move(options));
     const auto control = serve_control(gateway, request.control);
 
-    const Invitation offer = invitation(gateway.port(), certificates.authority);
+    Invitation offer = invitation(gateway.port(), certificates.authority);
+    offer.credentials = made_keys;
+    offer.environment = environment;
     Json json = as_json(offer);
     std::string text = as_text(offer, request.data);
     if (control) {

@@ -8,8 +8,10 @@
 namespace holdfast::app {
 
 struct DsqlLocalRequest {
-    std::string data;  // A folder that keeps tables and certificates; empty: they go in the end.
-    int port = 0;      // 0: any free one.
+    // A folder that keeps tables, certificates and keys; empty: they go in the end.
+    std::string data;
+    std::string credentials;  // A file; empty: HOLDFAST_GATEWAY_KEYS, or keys made at the start.
+    int port = 0;             // 0: any free one.
     std::string control;
     DsqlBehaviour behaviour;
 };

@@ -7,7 +7,7 @@ namespace holdfast::app {
 dsql::GatewayOptions gateway_options(const Context& context, const DsqlBehaviour& behaviour) {
     dsql::GatewayOptions options;
     options.early_abort = behaviour.early_abort;
-    options.any_for_update = behaviour.any_for_update;
+    options.documented_for_update = behaviour.documented_for_update;
     options.schema_conflicts = behaviour.schema_conflicts == "off" ? dsql::SchemaConflicts::off
                                : behaviour.schema_conflicts == "any"
                                    ? dsql::SchemaConflicts::any_table

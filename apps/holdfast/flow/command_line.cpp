@@ -40,8 +40,10 @@ CLI::App* CommandLine::add_flow_verb(CLI::App& noun,
 void CommandLine::add_flow_looks(CLI::App& noun) {
     CLI::App* list =
         add_flow_verb(noun, "list", "List instances, newest first.", &flow_list, false);
-    takes_choice(list->add_option("--status", flow_.status, "Only those in this state."),
-                 {"pending", "running", "completed", "failed", "cancelled"});
+    takes_choice(
+        list->add_option("--status", flow_.status, "Only those in this state."),
+        {"pending", "running", "blocked", "suspended", "completed", "failed", "cancelled"});
+    add_where(*list);
     list->add_option("--workflow", flow_.workflow, "Only those of this workflow.");
     list->add_option("--version", flow_.version, "Only those that run this version of it.");
     list->add_option("--prefix", flow_.prefix, "Only ids that begin like this.");
@@ -60,8 +62,28 @@ void CommandLine::add_flow_looks(CLI::App& noun) {
         verb->add_option("--execution", flow_.execution, "An earlier execution.")
             ->check(CLI::Range(std::int64_t{1}, number_max));
     }
-    add_flow_verb(noun, "tail", "Print its events as they happen, until it ends.", &flow_tail);
+    add_flow_verb(noun,
+                  "tail",
+                  "Print its events as they happen, until it ends. Exit code 1 if it fails or is "
+                  "cancelled.",
+                  &flow_tail);
     add_flow_verb(noun, "stats", "Count what there is.", &flow_stats, false);
+}
+
+void CommandLine::add_where(CLI::App& verb) {
+    refuse_empty(
+        *verb.add_option("--where",
+                         flow_.where,
+                         "Filter: 'status=failed and workflow=shop.pay and older-than=1h'."));
+}
+
+// One instance by its id, or many by a filter.
+void CommandLine::add_many(CLI::App& verb) {
+    refuse_empty(*verb.add_option("id", flow_.id, "The instance; --where names many instead."));
+    add_where(verb);
+    verb.add_flag("--yes", flow_.yes, "Do not ask before changing many.");
+    verb.add_flag("--dry-run", flow_.dry_run, "Only show what would happen.");
+    verb.add_option("--page", flow_.page, "Where an earlier run with --where ended, as it said.");
 }
 
 void CommandLine::add_flow_talks(CLI::App& noun) {
@@ -78,9 +100,11 @@ void CommandLine::add_flow_talks(CLI::App& noun) {
     takes_choice(
         start->add_option("--on-duplicate", flow_.on_duplicate, "If there is one of that id."),
         {"reject", "use-existing", "restart"});
-    CLI::App* signal = add_flow_verb(noun, "signal", "Send a message to a channel.", &flow_signal);
-    signal->add_option("channel", flow_.name, "Its name.")->required();
-    signal->add_option("message", flow_.data, "The message, as JSON.")->capture_default_str();
+    CLI::App* signal =
+        add_flow_verb(noun, "signal", "Send a message to a channel.", &flow_signal, false);
+    add_many(*signal);
+    signal->add_option("channel", flow_.name, "Its name. With --where there is no id before it.");
+    signal->add_option("message", flow_.data, "The message, as JSON; null if left out.");
     signal->add_flag("--positional", flow_.positional, "To a wait that is already there, or lost.");
     signal->add_flag("--early", flow_.early, "Keep it for an instance that is about to start.");
     CLI::App* query = add_flow_verb(noun, "query", "Ask; a worker answers.", &flow_query);
@@ -92,21 +116,28 @@ void CommandLine::add_flow_talks(CLI::App& noun) {
             ->capture_default_str();
         verb->add_option("--timeout", flow_.timeout, "How long to wait.")->capture_default_str();
     }
-    CLI::App* cancel = add_flow_verb(noun, "cancel", "Ask it to clean up and end.", &flow_cancel);
+    CLI::App* cancel =
+        add_flow_verb(noun, "cancel", "Ask it to clean up and end.", &flow_cancel, false);
+    add_many(*cancel);
     cancel->add_option("--grace", flow_.grace, "How long that may take.");
-    CLI::App* terminate =
-        add_flow_verb(noun, "terminate", "End it; its code gets no chance.", &flow_terminate);
+    CLI::App* terminate = add_flow_verb(
+        noun, "terminate", "End it; its code gets no chance.", &flow_terminate, false);
+    add_many(*terminate);
     CLI::App* suspend = add_flow_verb(noun, "suspend", "Let it rest.", &flow_suspend);
     for (CLI::App* verb : {cancel, terminate, suspend}) {
         verb->add_option("--reason", flow_.reason, "Why.")->capture_default_str();
     }
     add_flow_verb(noun, "resume", "Let a suspended one go on.", &flow_resume);
-    CLI::App* reset = add_flow_verb(
-        noun, "reset", "Take it back to an earlier point; it goes on from there.", &flow_reset);
+    CLI::App* reset = add_flow_verb(noun,
+                                    "reset",
+                                    "Take it back to an earlier point; it goes on from there.",
+                                    &flow_reset,
+                                    false);
+    add_many(*reset);
     reset->add_option("--to", flow_.to, "The last event that stays.")
         ->check(CLI::Range(std::int64_t{1}, number_max));
     reset->add_flag("--to-start", flow_.to_start, "Only its start stays.");
-    reset->add_flag("--before-failure", flow_.before_failure, "Try again what failed last.");
+    reset->add_flag("--before-failure", flow_.before_failure, "Undo the cause of its end.");
     reset->add_option("--version", flow_.version, "Of the code that goes on.");
 }
 

@@ -5,9 +5,12 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <utility>
 
 #include "cli/terminal.hpp"
 #include "flow/access.hpp"
+#include "flow/bulk.hpp"
+#include "flow/reset_plan.hpp"
 #include "flow/text.hpp"
 #include <fmt/core.h>
 
@@ -118,6 +121,41 @@ void write_all(const std::string& path, const std::string& text) {
     }
 }
 
+bool has_not_ended(const flow::InstanceInfo& info) {
+    return !is_final(info.status);
+}
+
+void require_target(const FlowRequest& request) {
+    if (request.id.empty() == request.where.empty()) {
+        throw InvalidArgument(
+            "id is required: name one workflow, or many with --where 'status=failed and "
+            "workflow=NAME'");
+    }
+}
+
+int reset_many(const Context& context,
+               const FlowRequest& request,
+               const flow::ResetOptions& options) {
+    if (options.to == flow::ResetTo::event) {
+        throw InvalidArgument(
+            "--to names an event of one history; use --before-failure or --to-start with --where");
+    }
+    const bool failed_only = options.to == flow::ResetTo::before_failure;
+    return run_bulk(context,
+                    request,
+                    {.verb = "reset",
+                     .concerns =
+                         [=](const flow::InstanceInfo& info) {
+                             return !failed_only || info.status == flow::Status::failed ||
+                                    info.status == flow::Status::cancelled;
+                         },
+                     .apply =
+                         [&](FlowAccess& flows, const flow::InstanceInfo& info) {
+                             (void)flows.client().reset(info.instance, options);
+                             return true;
+                         }});
+}
+
 std::string counts_text(const flow::DeleteCounts& counts) {
     return fmt::format("removed {} instances, {} executions, {} events, {} messages",
                        counts.instances,
@@ -142,11 +180,35 @@ int flow_start(const Context& context, const FlowRequest& request) {
                created ? fmt::format("started {}", id) : fmt::format("{} is there already", id));
 }
 
-int flow_signal(const Context& context, const FlowRequest& request) {
-    const flow::Payload data = json_value("the message", request.data);
+int flow_signal(const Context& context, const FlowRequest& given) {
+    FlowRequest request = given;
+    if (!request.where.empty()) {  // No id: the channel and the message move up.
+        if (!request.data.empty()) {
+            throw InvalidArgument(
+                "--where takes the place of the id: give a channel and a message");
+        }
+        request.data = std::move(request.name);
+        request.name = std::exchange(request.id, {});
+    }
+    require_target(request);
+    if (request.name.empty()) {
+        throw InvalidArgument("channel is required: name the channel that gets the message");
+    }
+    const flow::Payload data =
+        json_value("the message", request.data.empty() ? "null" : request.data);
     flow::MessageBody message = flow::ChannelMessage{request.name, data};
     if (request.positional) {
         message = flow::SignalMessage{request.name, data};
+    }
+    if (!request.where.empty()) {
+        return run_bulk(context,
+                        request,
+                        {.verb = "signal",
+                         .concerns = has_not_ended,
+                         .apply = [&](FlowAccess& flows, const flow::InstanceInfo& info) {
+                             return flows.client().send(info.instance, message) ==
+                                    flow::Delivery::delivered;
+                         }});
     }
     FlowAccess flows(context);
     if (!request.early) {
@@ -173,6 +235,17 @@ int flow_update(const Context& context, const FlowRequest& request) {
 
 int flow_cancel(const Context& context, const FlowRequest& request) {
     const milliseconds grace = duration_of("--grace", request.grace);
+    require_target(request);
+    if (!request.where.empty()) {
+        return run_bulk(context,
+                        request,
+                        {.verb = "cancel",
+                         .concerns = has_not_ended,
+                         .apply = [&](FlowAccess& flows, const flow::InstanceInfo& info) {
+                             return flows.client().cancel(info.instance, request.reason, grace) ==
+                                    flow::Delivery::delivered;
+                         }});
+    }
     FlowAccess flows(context);
     (void)flows.running(request.id, "cancel");
     require_delivered(flows.client().cancel(request.id, request.reason, grace), request.id);
@@ -182,6 +255,17 @@ int flow_cancel(const Context& context, const FlowRequest& request) {
 }
 
 int flow_terminate(const Context& context, const FlowRequest& request) {
+    require_target(request);
+    if (!request.where.empty()) {
+        return run_bulk(context,
+                        request,
+                        {.verb = "terminate",
+                         .concerns = has_not_ended,
+                         .apply = [&](FlowAccess& flows, const flow::InstanceInfo& info) {
+                             return flows.client().terminate(info.instance, request.reason) ==
+                                    flow::Delivery::delivered;
+                         }});
+    }
     FlowAccess flows(context);
     (void)flows.running(request.id, "terminate");
     require_delivered(flows.client().terminate(request.id, request.reason), request.id);
@@ -219,8 +303,15 @@ int flow_reset(const Context& context, const FlowRequest& request) {
     if (!request.before_failure) {
         options.to = request.to_start ? flow::ResetTo::start : flow::ResetTo::event;
     }
+    require_target(request);
+    if (!request.where.empty()) {
+        return reset_many(context, request, options);
+    }
     FlowAccess flows(context);
     (void)flows.info(request.id);
+    if (request.dry_run) {
+        return say_plan(context, request.id, flows.client().plan(request.id, options));
+    }
     const flow::ExecutionId execution = flows.client().reset(request.id, options);
     return say(context,
                {{"id", request.id}, {"execution", execution}},

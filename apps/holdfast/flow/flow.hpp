@@ -25,12 +25,15 @@ struct FlowRequest {
     std::string prefix;
     std::string younger_than;
     std::vector<std::string> attributes;  // NAME=JSON
+    std::string where;                    // Many instances, by a filter.
+    bool yes = false;                     // No question before that.
+    bool dry_run = false;
     int limit = 50;
     std::string page;
     bool all = false;
 
     std::string name;  // Of a channel, a query or an update.
-    std::string data = "null";
+    std::string data;  // Of a message; empty: null.
     bool positional = false;
     bool early = false;
     std::string timeout = "10s";

@@ -1,10 +1,10 @@
 // The verbs of flow that only look.
 #include <algorithm>
-#include <charconv>
 #include <span>
 
 #include "cli/terminal.hpp"
 #include "flow/access.hpp"
+#include "flow/filter.hpp"
 #include "flow/flow.hpp"
 #include "flow/text.hpp"
 #include "flow/timeline.hpp"
@@ -13,6 +13,7 @@
 #include <holdfast/base/clock.hpp>
 #include <holdfast/base/error.hpp>
 #include <holdfast/base/exit_code.hpp>
+#include <holdfast/flow_engine/stored.hpp>
 
 namespace holdfast::app {
 namespace {
@@ -23,66 +24,29 @@ constexpr std::size_t id_width = 48;
 constexpr std::size_t summary_width = 48;
 constexpr std::size_t value_width = 72;
 constexpr std::size_t children_max = 20;
+constexpr int activities_max = 1'000;
 constexpr std::size_t lines_all = 1'000'000;
 constexpr milliseconds tail_interval{100};
 constexpr milliseconds tail_patience{60'000};  // With a database that went away.
 
-// As a workflow writes it: 7.0 is the number 7, and a text has one spelling.
-std::string canonical(std::string_view json) {
-    const std::size_t first = json.find_first_not_of(" \t\r\n");
-    json = json.substr(first, json.find_last_not_of(" \t\r\n") + 1 - first);
-    if (json.starts_with('"')) {
-        return flow::Codec<std::string>::encode(flow::Codec<std::string>::decode(json));
-    }
-    double number = 0;
-    const char* const end = json.data() + json.size();
-    const auto [rest, failure] = std::from_chars(json.data(), end, number);
-    const bool integer = json.find_first_of(".eE") == std::string_view::npos;
-    if (rest == end && failure == std::errc{} && !integer) {
-        return flow::Codec<double>::encode(number);
-    }
-    return std::string(json);
-}
-
-// NAME=JSON
-std::pair<std::string, flow::Payload> attribute_of(const std::string& text) {
-    const std::size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0 || !flow::is_json(text.substr(equals + 1))) {
-        throw InvalidArgument(fmt::format(
-            "--attribute '{}' is no NAME=JSON; a text needs its quotes, as in city='\"Ulm\"'",
-            text));
-    }
-    return {text.substr(0, equals), flow::Payload{canonical(text.substr(equals + 1))}};
-}
-
-flow::ListInstances listing_of(const FlowRequest& request) {
-    flow::ListInstances ask{.name = request.workflow,
-                            .version = request.version,
-                            .id_prefix = request.prefix,
-                            .limit = request.limit,
-                            .page = request.page};
-    if (!request.status.empty()) {
-        ask.status = flow::status_named(request.status);
-        if (!ask.status) {
-            throw InvalidArgument(fmt::format(
-                "--status '{}' is none; choose from pending, running, completed, failed, cancelled",
-                request.status));
+// The options of `list`, and what --where adds to them.
+FlowFilter filter_of(const FlowRequest& request) {
+    FlowFilter filter = parse_filter(request.where);
+    const auto take = [](std::string& condition, const std::string& option, const char* name) {
+        if (!condition.empty() && !option.empty()) {
+            throw InvalidArgument(fmt::format("{} is in --where and an option; say it once", name));
         }
-    }
-    for (const std::string& text : request.attributes) {
-        ask.attributes.insert(attribute_of(text));
-    }
-    return ask;
-}
-
-// By the database's clock, which made the times that these are compared with.
-void bound_by_age(flow::ListInstances& ask, const FlowRequest& request, FlowAccess& flows) {
-    if (!request.younger_than.empty()) {
-        ask.created_after = flows.now() - duration_of("--younger-than", request.younger_than);
-    }
-    if (!request.older_than.empty()) {
-        ask.created_before = flows.now() - duration_of("--older-than", request.older_than);
-    }
+        condition = condition.empty() ? option : condition;
+    };
+    take(filter.status, request.status, "status");
+    take(filter.workflow, request.workflow, "workflow");
+    take(filter.version, request.version, "version");
+    take(filter.prefix, request.prefix, "prefix");
+    take(filter.younger_than, request.younger_than, "younger-than");
+    take(filter.older_than, request.older_than, "older-than");
+    filter.attributes.insert(
+        filter.attributes.end(), request.attributes.begin(), request.attributes.end());
+    return filter;
 }
 
 std::string took(const flow::InstanceInfo& info, flow::Moment now) {
@@ -106,10 +70,11 @@ void row(std::string& text, std::string_view label, std::string_view value) {
     }
 }
 
-// What `show` shows, read once.
+// What `show` shows, read once. All of it belongs to one execution.
 struct Picture {
-    flow::InstanceInfo info;
-    flow::ExecutionId execution = 0;
+    flow::InstanceInfo info;  // As it was at the end of the execution, if that is an earlier one.
+    flow::ExecutionId current = 0;
+    std::vector<flow::PendingActivity> activities;
     std::map<std::string, flow::KvEntry> kv;
     std::vector<flow::InstanceInfo> children;
     std::size_t children_left_out = 0;
@@ -118,22 +83,64 @@ struct Picture {
     flow::Moment now;
 };
 
-Picture picture_of(FlowAccess& flows, const FlowRequest& request) {
-    Picture picture;
-    picture.info = flows.info(request.id);
-    picture.execution = flows.execution_of(picture.info, request.execution);
-    picture.kv = flows.client().kv_all(request.id);
-    const std::vector<std::string> children = flows.client().provider().children(request.id);
-    for (const std::string& child :
-         std::span(children).first(std::min(children.size(), children_max))) {
-        if (auto info = flows.client().info(child)) {
+// The instance as an earlier execution left it, from what is kept of that.
+flow::InstanceInfo as_of(flow::InstanceInfo info,
+                         const flow::ExecutionInfo& execution,
+                         const std::vector<flow::Event>& history) {
+    info.execution = execution.execution;
+    info.version = execution.version;
+    info.status = execution.status;
+    info.output = execution.output;
+    info.suspended = false;
+    info.last_event = execution.last_event;
+    info.history_bytes = static_cast<std::int64_t>(flow::encode(history).size());
+    info.created = execution.started.value_or(info.created);
+    info.completed = execution.completed;
+    info.due.reset();
+    info.custom_status.reset();
+    for (const flow::Event& event : history) {
+        if (const auto* started = std::get_if<flow::WorkflowStarted>(&event.body)) {
+            info.custom_status = started->status;
+        } else if (const auto* updated = std::get_if<flow::StatusUpdated>(&event.body)) {
+            info.custom_status = updated->status;
+        }
+    }
+    return info;
+}
+
+// Those that the shown execution started.
+void add_children(Picture& picture, FlowAccess& flows) {
+    for (const std::string& child : flows.client().provider().children(picture.info.instance)) {
+        auto info = flows.client().info(child);
+        if (!info || !info->parent || info->parent->execution != picture.info.execution) {
+            continue;
+        }
+        if (picture.children.size() == children_max) {
+            ++picture.children_left_out;
+        } else {
             picture.children.push_back(std::move(*info));
         }
     }
-    picture.children_left_out = children.size() - std::min(children.size(), children_max);
+}
+
+Picture picture_of(FlowAccess& flows, const FlowRequest& request) {
+    Picture picture;
+    picture.info = flows.info(request.id);
+    picture.current = picture.info.execution;
+    const flow::ExecutionId shown = flows.execution_of(picture.info, request.execution);
     picture.executions = flows.client().executions(request.id);
-    picture.history = flows.client().history(request.id, picture.execution);
+    picture.history = flows.client().history(request.id, shown);
     picture.now = flows.now();
+    if (shown == picture.current) {
+        picture.kv = flows.client().kv_all(request.id);
+        picture.activities = flows.client().provider().activities(request.id, activities_max);
+    } else {
+        const auto found =
+            std::ranges::find(picture.executions, shown, &flow::ExecutionInfo::execution);
+        picture.info = as_of(std::move(picture.info), *found, picture.history);
+        picture.now = picture.info.completed.value_or(picture.now);
+    }
+    add_children(picture, flows);
     return picture;
 }
 
@@ -144,8 +151,7 @@ std::string identity_of(const Picture& picture) {
     row(text,
         "execution",
         picture.executions.size() > 1
-            ? fmt::format(
-                  "{} of {}; --execution N shows another", picture.execution, info.execution)
+            ? fmt::format("{} of {}; --execution N shows another", info.execution, picture.current)
             : "");
     row(text,
         "started",
@@ -153,6 +159,17 @@ std::string identity_of(const Picture& picture) {
             "{} UTC, {} {}", moment_text(info.created), so_far(info), took(info, picture.now)));
     row(text, "schedule", info.cron.value_or(""));
     row(text, "due", info.due ? moment_text(*info.due) + " UTC" : "");
+    if (info.blocked) {
+        row(text, "blocked", summary_of(info));
+        row(text,
+            "retry",
+            fmt::format("{} tries since {} UTC, again at {} UTC",
+                        info.blocked->tries,
+                        moment_text(info.blocked->since),
+                        moment_text(info.blocked->until)));
+    } else if (info.unserved_activity) {
+        row(text, "unserved", summary_of(info));
+    }
     row(text, "parent", info.parent ? info.parent->instance : "");
     row(text, "status", info.custom_status ? info.custom_status->json : "");
     if (is_final(info.status)) {
@@ -165,13 +182,28 @@ std::string identity_of(const Picture& picture) {
     return text;
 }
 
+// An execution that has ended, or was reset, waits for nothing.
+bool waits(const Picture& picture) {
+    return picture.info.execution == picture.current && !is_final(picture.info.status);
+}
+
+std::string wait_of(const Step& step, const Picture& picture) {
+    std::string text =
+        fmt::format("{} {}, since {}", step.kind, step.name, took(step, picture.now));
+    const auto activity = std::ranges::find_if(
+        picture.activities,
+        [&](const flow::PendingActivity& one) { return one.key.event == step.event; });
+    if (activity != picture.activities.end()) {
+        text += "; " + attempt_of(*activity);
+    }
+    return text;
+}
+
 std::string text_of(const Picture& picture, const FlowRequest& request) {
     std::string text = identity_of(picture);
     for (const Step& step : steps_of(picture.history)) {
-        if (step.fate == Fate::open) {
-            row(text,
-                "waits for",
-                fmt::format("{} {}, since {}", step.kind, step.name, took(step, picture.now)));
+        if (step.fate == Fate::open && waits(picture)) {
+            row(text, "waits for", wait_of(step, picture));
         }
     }
     for (const flow::InstanceInfo& child : picture.children) {
@@ -193,7 +225,11 @@ std::string text_of(const Picture& picture, const FlowRequest& request) {
 
 Json json_of(const Picture& picture) {
     Json json = to_json(picture.info);
-    json["shown_execution"] = picture.execution;
+    json["current_execution"] = picture.current;
+    json["activities"] = Json::array();
+    for (const flow::PendingActivity& activity : picture.activities) {
+        json["activities"].push_back(to_json(activity));
+    }
     json["kv"] = Json::object();
     for (const auto& [key, entry] : picture.kv) {
         json["kv"][key] = payload_json(entry.value.json);
@@ -235,7 +271,7 @@ public:
         : context_(context), flows_(flows), id_(id) {}
 
     // False once there is nothing more to come.
-    bool look() {
+    [[nodiscard]] bool look() {
         const flow::InstanceInfo info = flows_.info(id_);
         if (execution_ == 0) {
             execution_ = info.execution;
@@ -246,8 +282,11 @@ public:
         if (info.last_event > last_) {
             print_new();
         }
+        failed_ = is_final(info.status) && info.status != flow::Status::completed;
         return !is_final(info.status);
     }
+    // Whether it has ended otherwise than by completing.
+    [[nodiscard]] bool failed() const noexcept { return failed_; }
 
 private:
     void print_new() {
@@ -271,14 +310,17 @@ private:
     flow::ExecutionId execution_ = 0;
     flow::EventId last_ = 0;
     std::int64_t begin_ms_ = 0;
+    bool failed_ = false;
 };
 
 }  // namespace
 
 int flow_list(const Context& context, const FlowRequest& request) {
-    flow::ListInstances ask = listing_of(request);
+    const FlowFilter filter = filter_of(request);
     FlowAccess flows(context);
-    bound_by_age(ask, request, flows);
+    flow::ListInstances ask = listing_of(filter, flows);
+    ask.limit = request.limit;
+    ask.page = request.page;
     const flow::InstancePage page = flows.client().list(ask);
     if (context.json) {
         Json json{{"instances", Json::array()}, {"next", page.next}};
@@ -352,7 +394,7 @@ int flow_tail(const Context& context, const FlowRequest& request) {
             }
         }
     }
-    return exit_done;
+    return follower.failed() ? exit_refused : exit_done;
 }
 
 int flow_stats(const Context& context, const FlowRequest&) {
@@ -365,10 +407,13 @@ int flow_stats(const Context& context, const FlowRequest&) {
         {"completed", stats.completed},
         {"failed", stats.failed},
         {"cancelled", stats.cancelled},
+        {"blocked", stats.blocked},
+        {"unserved", stats.unserved},
         {"executions", stats.executions},
         {"events", stats.events},
         {"messages", stats.messages},
         {"activities", stats.activities},
+        {"unserved_activities", stats.unserved_activities},
         {"early_mailboxes", stats.early_mailboxes}};
     Json json = Json::object();
     Table table{{{"what"}, {"count", Align::right}}};

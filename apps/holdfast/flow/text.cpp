@@ -56,6 +56,17 @@ std::string describe_activity(const flow::ActivityScheduled& activity) {
                 ? " to begin within " + elapsed(milliseconds{*activity.start_within_ms})
                 : "";
     text += activity.ahead_ms ? " ahead by " + elapsed(milliseconds{*activity.ahead_ms}) : "";
+    text += activity.retry ? fmt::format(" up to {} attempts", activity.retry->attempts) : "";
+    return text;
+}
+
+std::string attempt_text(const std::optional<int>& attempt) {
+    return attempt ? fmt::format("(attempt {})", *attempt) : std::string{};
+}
+
+std::string describe_completed(const flow::ActivityCompleted& e) {
+    std::string text = joined(e.result.json, attempt_text(e.attempt));
+    text += e.last_failure ? " after " + e.last_failure->text() : "";
     return text;
 }
 
@@ -106,6 +117,44 @@ Json to_json(const flow::InstanceInfo& info) {
     if (info.due) {
         json["due_ms"] = info.due->time_since_epoch().count();
     }
+    if (info.blocked) {
+        json["blocked"] = {{"kind", flow::to_string(info.blocked->kind)},
+                           {"reason", info.blocked->reason},
+                           {"build", info.blocked->build},
+                           {"since_ms", info.blocked->since.time_since_epoch().count()},
+                           {"until_ms", info.blocked->until.time_since_epoch().count()},
+                           {"tries", info.blocked->tries}};
+    }
+    if (info.unserved_activity) {
+        json["unserved_activity"] = *info.unserved_activity;
+    }
+    return json;
+}
+
+Json to_json(const flow::PendingActivity& activity) {
+    Json json{{"execution", activity.key.execution},
+              {"event", activity.key.event},
+              {"name", activity.name},
+              {"state", activity.running ? "running" : "waiting"},
+              {"attempt", activity.attempt},
+              {"failures", activity.failures},
+              {"queued_ms", activity.queued.time_since_epoch().count()},
+              {"due_ms", activity.due.time_since_epoch().count()}};
+    if (activity.tag) {
+        json["tag"] = *activity.tag;
+    }
+    if (activity.session) {
+        json["session"] = *activity.session;
+    }
+    if (activity.retry) {
+        json["retry"] = payload_json(flow::encode(*activity.retry));
+    }
+    if (activity.last_failure) {
+        json["last_failure"] = to_json(*activity.last_failure);
+    }
+    if (activity.heartbeat) {
+        json["heartbeat"] = payload_json(activity.heartbeat->json);
+    }
     return json;
 }
 
@@ -121,7 +170,14 @@ Json to_json(const flow::DeleteCounts& counts) {
 }
 
 std::string status_text(const flow::InstanceInfo& info) {
-    return std::string(flow::to_string(info.status)) + (info.suspended ? ", suspended" : "");
+    std::string text(flow::to_string(info.status));
+    text += info.suspended ? ", suspended" : "";
+    if (info.blocked) {
+        text += info.blocked->kind == flow::BlockKind::unregistered ? ", unserved" : ", blocked";
+    } else if (info.unserved_activity) {
+        text += ", unserved";
+    }
+    return text;
 }
 
 std::string summary_of(const flow::InstanceInfo& info) {
@@ -131,7 +187,29 @@ std::string summary_of(const flow::InstanceInfo& info) {
     if (is_final(info.status)) {
         return flow::Client::failure_of(info).text();
     }
+    if (info.blocked) {
+        return fmt::format("{}: {}", flow::to_string(info.blocked->kind), info.blocked->reason);
+    }
+    if (info.unserved_activity) {
+        return fmt::format("no worker that looked has the activity {}", *info.unserved_activity);
+    }
     return text_of(info.custom_status, "");
+}
+
+std::string attempt_of(const flow::PendingActivity& activity) {
+    std::string text = fmt::format("attempt {} ", activity.attempt);
+    if (activity.running) {
+        text += "runs";
+    } else if (activity.due > activity.now) {
+        text += "in " + elapsed(activity.due - activity.now);
+    } else {
+        text += "waits for a worker";
+    }
+    if (activity.retry && activity.failures > 0) {
+        text += fmt::format(", {} of {} failed", activity.failures, activity.retry->attempts);
+    }
+    text += activity.last_failure ? ", last failure: " + activity.last_failure->text() : "";
+    return text;
 }
 
 std::string describe(const flow::EventBody& body) {
@@ -144,10 +222,13 @@ std::string describe(const flow::EventBody& body) {
         [](const CancelRequested& e) { return e.reason; },
         [](const WorkflowSuspended& e) { return e.reason; },
         [](const WorkflowResumed&) { return std::string{}; },
+        [](const TurnContinued&) { return std::string{}; },
         [](const UpdateHandled& e) { return describe_update(e); },
         [](const ActivityScheduled& e) { return describe_activity(e); },
-        [](const ActivityCompleted& e) { return e.result.json; },
-        [](const ActivityFailedEvent& e) { return e.failure.text(); },
+        [](const ActivityCompleted& e) { return describe_completed(e); },
+        [](const ActivityFailedEvent& e) {
+            return joined(e.failure.text(), attempt_text(e.attempt));
+        },
         [](const TimerCreated& e) { return "until " + moment_text(moment_of(e.fire_at_ms)); },
         [](const TimerFired&) { return std::string{}; },
         [](const ChildScheduled& e) { return joined(e.name + " " + e.instance, e.input.json); },

@@ -23,6 +23,10 @@ std::string result_text(const flow::Payload& result) {
     return result.json == "null" ? std::string{} : result.json;
 }
 
+std::string attempt_note(const std::optional<int>& attempt) {
+    return attempt ? fmt::format(" (attempt {})", *attempt) : std::string{};
+}
+
 // Reads a history once and keeps what is still open by what will close it.
 class Reader {
 public:
@@ -64,6 +68,13 @@ private:
             step.fate = fate;
             step.note = std::move(note);
         }
+    }
+    // An execution that has ended waits for nothing.
+    void end(std::string_view kind, std::string note) {
+        for (std::size_t i = 0; i < steps_.size(); ++i) {
+            close(i, Fate::cancelled, "the execution ended");
+        }
+        fact(kind, "", std::move(note));
     }
     void answer(Fate fate, std::string note) {
         if (const auto found = by_event_.find(source_); found != by_event_.end()) {
@@ -108,8 +119,12 @@ private:
         arrive(line, e.data.json);
         line.unread.clear();  // A signal reaches only a wait that is already there.
     }
-    void read(const flow::ActivityCompleted& e) { answer(Fate::done, result_text(e.result)); }
-    void read(const flow::ActivityFailedEvent& e) { answer(Fate::failed, e.failure.text()); }
+    void read(const flow::ActivityCompleted& e) {
+        answer(Fate::done, result_text(e.result) + attempt_note(e.attempt));
+    }
+    void read(const flow::ActivityFailedEvent& e) {
+        answer(Fate::failed, e.failure.text() + attempt_note(e.attempt));
+    }
     void read(const flow::ChildCompleted& e) { answer(Fate::done, result_text(e.result)); }
     void read(const flow::ChildFailedEvent& e) { answer(Fate::failed, e.failure.text()); }
     void read(const flow::TimerFired&) { answer(Fate::done, {}); }
@@ -122,9 +137,9 @@ private:
     void read(const flow::UpdateHandled& e) {
         fact("update", e.name, e.failure ? e.failure->text() : std::string{});
     }
-    void read(const flow::WorkflowCompleted& e) { fact("completed", "", e.output.json); }
-    void read(const flow::WorkflowFailed& e) { fact("failed", "", e.failure.text()); }
-    void read(const flow::WorkflowContinued& e) { fact("continued", "", e.input.json); }
+    void read(const flow::WorkflowCompleted& e) { end("completed", e.output.json); }
+    void read(const flow::WorkflowFailed& e) { end("failed", e.failure.text()); }
+    void read(const flow::WorkflowContinued& e) { end("continued", e.input.json); }
     // What has no duration and does not move the workflow is for the history, not for a picture.
     void read(const auto&) {}
 

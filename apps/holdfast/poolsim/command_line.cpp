@@ -27,17 +27,6 @@ void CommandLine::add_poolsim() {
     add(*noun, "list", "List the scenarios that come with the program.", [this](const Context& c) {
         return poolsim_list(c, poolsim_);
     });
-
-    // How the older program was called: poolsim -config FILE -out FILE.
-    CLI::App* old = add(*noun, "old", "", [this](const Context& context) {
-        poolsim_.old_flags = true;
-        poolsim_.profile = "compat";
-        return poolsim_run(context, poolsim_);
-    });
-    old->group("");
-    old->add_option("--old-config", poolsim_.files);
-    old->add_option("--out", poolsim_.csv);
-    old->add_option("--old-cpuprofile", poolsim_.cpu_profile);
 }
 
 CLI::App* CommandLine::add_poolsim_verb(CLI::App& noun,
@@ -88,17 +77,27 @@ void CommandLine::add_poolsim_plot(CLI::App& verb) {
 }
 
 void CommandLine::add_poolsim_run(CLI::App& noun) {
-    CLI::App* run = add_poolsim_verb(
-        noun, "run", "Simulate, and say whether every assertion holds.", &poolsim_run);
-    add_poolsim_seeds(*run);
-    hints_[run->add_option("--out", poolsim_.csv, "Write every sample to a CSV file.")].takes =
-        Takes::file;
-    run->add_flag("--wide", poolsim_.wide, "In it, one row per sample with all services.");
-    hints_[run->add_option("--junit", poolsim_.junit, "Write the verdict as JUnit XML.")].takes =
-        Takes::file;
-    add_poolsim_plot(*run);
-    run->add_option("--trace", poolsim_.traced, "Print what happens in this service.");
-    run->add_option("--explain", poolsim_.explain, "Say why the fleet is short at 617s.");
+    const auto add_options = [this](CLI::App& run) {
+        add_poolsim_seeds(run);
+        hints_[run.add_option("--out", poolsim_.csv, "Write every sample to a CSV file.")].takes =
+            Takes::file;
+        run.add_flag("--wide", poolsim_.wide, "In it, one row per sample with all services.");
+        hints_[run.add_option("--junit", poolsim_.junit, "Write the verdict as JUnit XML.")].takes =
+            Takes::file;
+        add_poolsim_plot(run);
+        run.add_option("--trace", poolsim_.traced, "Print what happens in this service.");
+        run.add_option("--explain", poolsim_.explain, "Say why the fleet is short at 617s.");
+    };
+    add_options(*add_poolsim_verb(
+        noun, "run", "Simulate, and say whether every assertion holds.", &poolsim_run));
+
+    // The same with the flags of the older program, see without_old_poolsim_flags.
+    CLI::App* old = add_poolsim_verb(noun, "old", "", &poolsim_run_as_before);
+    old->group("");
+    add_options(*old);
+    old->get_option("files")->required(false);
+    old->add_option("--old-config", poolsim_.old_files);
+    old->add_option("--old-cpuprofile", poolsim_.cpu_profile);
 }
 
 void CommandLine::add_poolsim_many(CLI::App& noun) {

@@ -305,14 +305,23 @@ int run_many(const Context& context,
 
 }  // namespace
 
-int poolsim_run(const Context& context, const PoolsimRequest& request) {
-    if (!request.cpu_profile.empty()) {
+int poolsim_run_as_before(const Context& context, const PoolsimRequest& request) {
+    PoolsimRequest ours = request;
+    if (ours.profile.empty()) {
+        ours.profile = "compat";
+    }
+    ours.files.insert(ours.files.end(), ours.old_files.begin(), ours.old_files.end());
+    if (ours.files.empty()) {
+        ours.files.emplace_back(built_in);
+    }
+    if (!ours.cpu_profile.empty()) {
         fmt::print(stderr, "holdfast: -cpuprofile writes nothing here; use perf record\n");
     }
-    std::vector<std::string> files = request.files;
-    if (files.empty() && request.old_flags) {
-        files.emplace_back(built_in);
-    }
+    return poolsim_run(context, ours);
+}
+
+int poolsim_run(const Context& context, const PoolsimRequest& request) {
+    const std::vector<std::string>& files = request.files;
     if (files.size() > 1 && !(request.csv.empty() && request.plot.empty())) {
         throw InvalidArgument("--out and --plot hold one scenario; name one file");
     }
@@ -406,23 +415,29 @@ std::vector<std::string> without_old_poolsim_flags(std::vector<std::string> word
         const std::string name = word.substr(0, word.find('='));
         return name == "-config" || name == "-out" || name == "-cpuprofile";
     };
-    // A verb of ours after the noun: then the words are ours.
-    if (words.end() - noun < 2 || !(noun + 1)->starts_with('-') ||
-        std::none_of(noun, words.end(), old)) {
+    if (words.end() - noun < 2 || std::none_of(noun, words.end(), old)) {
         return words;
+    }
+    const std::string next = *(noun + 1);
+    if (next != "run" && !next.starts_with('-')) {
+        return words;  // A verb that the older program did not have.
     }
     for (auto word = noun; word != words.end(); ++word) {
         if (old(*word)) {
             *word = "--" + (word->starts_with("-c") ? "old-" + word->substr(1) : word->substr(1));
         }
     }
-    words.insert(noun + 1, "old");
+    if (next == "run") {
+        *(noun + 1) = "old";
+    } else {
+        words.insert(noun + 1, "old");
+    }
     return words;
 }
 
 std::string with_old_poolsim_flags(std::string text) {
     for (const auto& [ours, theirs] :
-         {std::pair<std::string, std::string>{"--old-", "-"}, {"poolsim old", "poolsim"}}) {
+         {std::pair<std::string, std::string>{"--old-", "-"}, {"poolsim old", "poolsim run"}}) {
         for (auto at = text.find(ours); at != std::string::npos; at = text.find(ours, at)) {
             text.replace(at, ours.size(), theirs);
         }

@@ -23,8 +23,8 @@ struct PoolsimRequest {
     std::string traced;   // The service whose events are printed.
     std::string explain;  // The moment that is explained.
     bool strict = false;
-    bool old_flags = false;   // Called as the older program was: -config, -out.
-    std::string cpu_profile;  // Of the older program; nothing is written.
+    std::vector<std::string> old_files;  // Of -config, a flag of the older program;
+    std::string cpu_profile;             // and of -cpuprofile: nothing is written.
 
     std::vector<std::string> sweeps;  // KEY=VALUES
     std::string assertion;            // Only this one counts; empty: all.
@@ -33,6 +33,8 @@ struct PoolsimRequest {
 };
 
 int poolsim_run(const Context& context, const PoolsimRequest& request);
+// Called as the older program was: the profile is compat, and a scenario need not be named.
+int poolsim_run_as_before(const Context& context, const PoolsimRequest& request);
 int poolsim_sweep(const Context& context, const PoolsimRequest& request);
 int poolsim_compare(const Context& context, const PoolsimRequest& request);
 int poolsim_plan(const Context& context, const PoolsimRequest& request);
@@ -40,8 +42,9 @@ int poolsim_check(const Context& context, const PoolsimRequest& request);
 int poolsim_schema(const Context& context, const PoolsimRequest& request);
 int poolsim_list(const Context& context, const PoolsimRequest& request);
 
-// The words of the older program, with their single dash, as ours: -config FILE becomes
-// `old --old-config FILE`. Others are left as they are.
+// The flags of the older program, with their single dash, as ours: `poolsim -config FILE` and
+// `poolsim run -config FILE` become `poolsim old --old-config FILE`. Other command lines are left
+// as they are.
 [[nodiscard]] std::vector<std::string> without_old_poolsim_flags(std::vector<std::string> words);
 // And back, in what is said about them.
 [[nodiscard]] std::string with_old_poolsim_flags(std::string text);

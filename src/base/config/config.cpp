@@ -1,69 +1,24 @@
-// The only file that knows yaml-cpp.
 #include <holdfast/base/config.hpp>
 
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
 #include <set>
-#include <sstream>
 #include <system_error>
 #include <utility>
 
 #include "config/config_key.hpp"
 #include "config/config_value.hpp"
 #include <fmt/core.h>
-#include <yaml-cpp/eventhandler.h>
-#include <yaml-cpp/yaml.h>
 
 #include <holdfast/base/assert.hpp>
+#include <holdfast/base/document.hpp>
 #include <holdfast/base/error.hpp>
 
 namespace holdfast {
 namespace {
 
-// Aliases make a small file mean a large or endless one; these end it.
-constexpr std::size_t depth_max = 16;
-constexpr std::size_t nodes_max = 10'000;
 constexpr std::size_t key_bytes_max = 512;
-
-// Remembers where a document begins, and nothing else.
-class DocumentStart final : public YAML::EventHandler {
-public:
-    void OnDocumentStart(const YAML::Mark& mark) override { mark_ = mark; }
-    void OnDocumentEnd() override {}
-    void OnNull(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
-    void OnAlias(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
-    void OnScalar(const YAML::Mark& /*mark*/,
-                  const std::string& /*tag*/,
-                  YAML::anchor_t /*anchor*/,
-                  const std::string& /*value*/) override {}
-    void OnSequenceStart(const YAML::Mark& /*mark*/,
-                         const std::string& /*tag*/,
-                         YAML::anchor_t /*anchor*/,
-                         YAML::EmitterStyle::value /*style*/) override {}
-    void OnSequenceEnd() override {}
-    void OnMapStart(const YAML::Mark& /*mark*/,
-                    const std::string& /*tag*/,
-                    YAML::anchor_t /*anchor*/,
-                    YAML::EmitterStyle::value /*style*/) override {}
-    void OnMapEnd() override {}
-
-    [[nodiscard]] const YAML::Mark& mark() const noexcept { return mark_; }
-
-private:
-    YAML::Mark mark_;
-};
-
-// Where a second document begins. Not with YAML::LoadAll, which fills the memory with empty
-// documents when it meets a stray comma, and not with YAML::Load alone, which overlooks what it
-// cannot read.
-std::optional<YAML::Mark> second_document(const std::string& yaml) {
-    std::istringstream stream(yaml);
-    YAML::Parser parser(stream);
-    DocumentStart document;
-    const bool two = parser.HandleNextDocument(document) && parser.HandleNextDocument(document);
-    return two ? std::optional(document.mark()) : std::nullopt;
-}
 
 }  // namespace
 
@@ -133,68 +88,50 @@ private:
     }
 
     void take_file(const ConfigFile& file) {
-        file_name_ = file.name;
         if (file.yaml.size() > config_bytes_max) {
             throw InvalidArgument(
                 fmt::format("{} has more than {} bytes; a configuration is smaller",
                             file.name,
                             config_bytes_max));
         }
-        try {
-            if (const auto second = second_document(file.yaml)) {
-                refuse_at(*second, "something follows the document; write one");
-            }
-            take_node("", YAML::Load(file.yaml), 0);
-        } catch (const YAML::Exception& error) {
-            refuse_at(error.mark, "this is not YAML: " + error.msg);
-        }
+        take_node("", parse_yaml(file.name, file.yaml));
     }
 
     // `key` is the path to `node`; empty for the document itself.
-    void take_node(const std::string& key, const YAML::Node& node, std::size_t depth) {
-        if (++nodes_ > nodes_max || depth > depth_max) {
-            refuse_at(node.Mark(), "the keys are too many or too deep");
-        }
+    void take_node(const std::string& key, const DocumentNode& node) {
         const KeyMatch match = find_setting(settings_, key);
         if (match.setting != nullptr) {
             take_scalar(key, match, node);
-        } else if (node.IsMap()) {
-            for (const auto& child : node) {
-                take_child(key, child.first, child.second, depth);
+        } else if (node.kind == DocumentNode::Kind::map) {
+            for (const auto& [name, child] : node.fields) {
+                take_child(key, name, child);
             }
-        } else if (!node.IsNull()) {
-            refuse_group_without_keys(key, node.Mark());
+        } else if (node.kind != DocumentNode::Kind::null) {
+            refuse_group_without_keys(key, node.place);
         }
     }
 
-    void take_child(const std::string& parent,
-                    const YAML::Node& name,
-                    const YAML::Node& node,
-                    std::size_t depth) {
-        if (!name.IsScalar() || name.Scalar().empty()) {
-            refuse_at(name.Mark(), "a key must be a word");
-        }
-        const std::string key = parent.empty() ? name.Scalar() : parent + "." + name.Scalar();
+    void take_child(const std::string& parent, const std::string& name, const DocumentNode& node) {
+        const std::string key = parent.empty() ? name : parent + "." + name;
         if (key.size() > key_bytes_max) {
-            refuse_at(name.Mark(), "a key is too long");
+            throw InvalidArgument(fmt::format("{}: a key is too long", node.key_place));
         }
         if (find_setting(settings_, key).setting == nullptr && !is_group(settings_, key)) {
-            refuse_unknown(place_of(name.Mark()), key);
+            refuse_unknown(node.key_place, key);
         }
-        take_node(key, node, depth + 1);
+        take_node(key, node);
     }
 
-    void take_scalar(const std::string& key, const KeyMatch& match, const YAML::Node& node) {
-        const std::string place = place_of(node.Mark());
-        if (!node.IsScalar()) {
-            throw InvalidArgument(
-                fmt::format("{}: {}: expected {}", place, key, expectation(match.setting->kind)));
+    void take_scalar(const std::string& key, const KeyMatch& match, const DocumentNode& node) {
+        if (node.kind != DocumentNode::Kind::scalar) {
+            throw InvalidArgument(fmt::format(
+                "{}: {}: expected {}", node.place, key, expectation(match.setting->kind)));
         }
         if (!seen_.insert(key).second) {
-            throw InvalidArgument(fmt::format("{}: {} is set twice; keep one", place, key));
+            throw InvalidArgument(fmt::format("{}: {} is set twice; keep one", node.place, key));
         }
-        const std::string source = fmt::format("{}:{}", file_name_, node.Mark().line + 1);
-        put(key, match, node.Scalar(), source, place);
+        const std::string source = node.place.substr(0, node.place.rfind(':'));  // Its line.
+        put(key, match, node.scalar, source, node.place);
     }
 
     void put(const std::string& key,
@@ -220,23 +157,14 @@ private:
         config_.entries_.insert_or_assign(key, std::move(entry));
     }
 
-    [[nodiscard]] std::string place_of(const YAML::Mark& mark) const {
-        return fmt::format("{}:{}:{}", file_name_, mark.line + 1, mark.column + 1);
-    }
-
-    [[noreturn]] void refuse_at(const YAML::Mark& mark, const std::string& why) const {
-        throw InvalidArgument(mark.is_null() ? fmt::format("{}: {}", file_name_, why)
-                                             : fmt::format("{}: {}", place_of(mark), why));
-    }
-
     [[noreturn]] void refuse_group_without_keys(const std::string& key,
-                                                const YAML::Mark& mark) const {
+                                                const std::string& place) const {
         // Below a name of the user's own anything may be a group: a misspelt key, too.
         if (find_setting(settings_, nearest_key(settings_, key)).setting != nullptr) {
-            refuse_unknown(place_of(mark), key);
+            refuse_unknown(place, key);
         }
         const std::string what = key.empty() ? "the file" : "'" + key + "'";
-        refuse_at(mark, what + " must hold keys, each with a value");
+        throw InvalidArgument(fmt::format("{}: {} must hold keys, each with a value", place, what));
     }
 
     [[noreturn]] void refuse_unknown(const std::string& place, const std::string& key) const {
@@ -248,9 +176,7 @@ private:
 
     const Settings& settings_;
     Config config_;
-    std::string file_name_;
     std::set<std::string> seen_;  // In the file.
-    std::size_t nodes_ = 0;
 };
 
 Config Config::load(const Settings& settings, const ConfigSources& sources) {

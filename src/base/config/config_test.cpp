@@ -201,7 +201,7 @@ TEST(Config, AValueOfTheWrongKindNamesPlaceKeyAndExpectation) {
 
 TEST(Config, WhatIsNotYamlIsRefusedWithItsPlace) {
     EXPECT_THAT(refusal("oven:\n  loaves: [1\n"),
-                StartsWith("bakery.yaml:3:1: this is not YAML: "));
+                StartsWith("bakery.yaml:3:1: oven.loaves: this is not YAML: "));
     EXPECT_THAT(refusal("oven: {lit: true}\n---\noven: {}\n"),
                 HasSubstr(":2:1: something follows the document"));
     EXPECT_EQ(refusal(",\n"), "bakery.yaml:1:1: something follows the document; write one");
@@ -217,8 +217,9 @@ TEST(Config, AliasesCannotMakeASmallFileEndless) {
         bomb += "  a" + std::to_string(i) + ": &a" + std::to_string(i) + " {a: " + below +
                 ", b: " + below + "}\n";
     }
-    EXPECT_THAT(refusal(bomb), HasSubstr("too many or too deep"));
-    EXPECT_THAT(refusal("recipe: &r\n  rye: *r\n"), HasSubstr("too many or too deep"));
+    EXPECT_THAT(refusal(bomb), HasSubstr("the keys are too many"));
+    EXPECT_THAT(refusal("recipe: &r\n  rye: *r\n"),
+                HasSubstr("an alias must come after what it repeats"));
 }
 
 TEST(Config, TooLongAFileOrAKeyIsRefused) {

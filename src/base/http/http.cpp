@@ -2,58 +2,30 @@
 
 #include <cerrno>
 #include <charconv>
-#include <chrono>
 #include <exception>
-#include <future>
-#include <mutex>
-#include <semaphore>
+#include <memory>
+#include <optional>
 #include <set>
 #include <system_error>
-#include <thread>
 #include <utility>
 
-#include "http/http_stream.hpp"
+#include "http/http_loop.hpp"
+#include "http/same_origin.hpp"
 #include <fmt/core.h>
 #include <fmt/ranges.h>
-#include <httplib.h>
+#include <netdb.h>
+#include <sys/socket.h>
 
 #include <holdfast/base/assert.hpp>
-#include <holdfast/base/clock.hpp>
 #include <holdfast/base/error.hpp>
+#include <holdfast/base/unique_fd.hpp>
 
 namespace holdfast {
 namespace {
 
-constexpr std::chrono::seconds request_max{5};
-constexpr std::size_t request_bytes_max = 16384;  // Nobody has much to say here.
-
 constexpr int port_max = 65535;
 
 constexpr const char* prometheus_text = "text/plain; version=0.0.4; charset=utf-8";
-
-// The library's queue grows without end, and each entry is an open descriptor. Here the accepting
-// thread waits instead.
-class BoundedQueue final : public httplib::TaskQueue {
-public:
-    void enqueue(std::function<void()> task) override {
-        free_.acquire();
-        pool_.enqueue([this, task = std::move(task)] {
-            task();
-            free_.release();
-        });
-    }
-    void shutdown() override { pool_.shutdown(); }
-
-private:
-    std::counting_semaphore<> free_{HttpServer::connections_max};
-    httplib::ThreadPool pool_{HttpServer::workers};
-};
-
-// The library would set SO_REUSEPORT too, with which two processes share a port in silence.
-void reuse_address_only(socket_t listening) {
-    const int on = 1;
-    ::setsockopt(listening, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-}
 
 Health health_now(const std::function<Health()>& health) {
     try {
@@ -77,149 +49,138 @@ std::vector<HttpRoute> window(Metrics& metrics, std::function<Health()> health) 
              }}};
 }
 
+// Each address that the host has, until one can be bound. Without SO_REUSEPORT, with which two
+// processes would share a port in silence. On failure `reason` is an errno, or 0 if there is no
+// such host.
+UniqueFd bound_socket(const HttpAddress& address, int& reason) {
+    addrinfo wanted{};
+    wanted.ai_socktype = SOCK_STREAM;
+    wanted.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+    addrinfo* found = nullptr;
+    reason = 0;
+    const std::string port = std::to_string(address.port);
+    if (::getaddrinfo(address.host.c_str(), port.c_str(), &wanted, &found) != 0) {
+        return UniqueFd{};
+    }
+    const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
+    for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+        const int type = each->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC;
+        UniqueFd listener(::socket(each->ai_family, type, each->ai_protocol));
+        const int on = 1;
+        if (listener &&
+            ::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+            ::bind(listener.get(), each->ai_addr, each->ai_addrlen) == 0 &&
+            ::listen(listener.get(), SOMAXCONN) == 0) {
+            return listener;
+        }
+        reason = errno;
+    }
+    return UniqueFd{};
+}
+
+UniqueFd listening(const HttpAddress& address, std::string_view setting) {
+    int reason = 0;
+    UniqueFd listener = bound_socket(address, reason);
+    if (listener) {
+        return listener;
+    }
+    throw Error(
+        Code::unavailable,
+        Outcome::not_applied,
+        fmt::format("cannot listen on {} port {}: {}; set {} to a free address of this machine",
+                    address.host,
+                    address.port,
+                    reason == 0 ? "no such address" : std::system_category().message(reason),
+                    setting));
+}
+
+int port_of(const UniqueFd& listener) {
+    sockaddr_storage address{};
+    socklen_t size = sizeof address;
+    HOLDFAST_ASSERT(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size) ==
+                    0);
+    in_port_t port = 0;
+    if (address.ss_family == AF_INET6) {
+        port = reinterpret_cast<const sockaddr_in6*>(&address)->sin6_port;
+    } else {
+        port = reinterpret_cast<const sockaddr_in*>(&address)->sin_port;
+    }
+    return ntohs(port);
+}
+
 }  // namespace
 
-// One request per connection and one deadline for all of it, so that a slow or silent peer can
-// neither hold a worker nor delay a shutdown.
-class HttpServer::Server final : public httplib::Server {
+// The routes, and the connections on which they are asked for.
+class HttpServer::Server {
 public:
-    Server(const HttpAddress& address, std::vector<HttpRoute> routes, std::string_view setting) {
-        set_tcp_nodelay(true);
-        set_socket_options(reuse_address_only);
-        set_payload_max_length(request_bytes_max);
-        refuse_unknown_methods(routes);
-        for (HttpRoute& route : routes) {
-            add(std::move(route));
-        }
-        port_ = bound(address, setting);
-        serve();
+    Server(const HttpAddress& address,
+           std::vector<HttpRoute> routes,
+           std::string_view setting,
+           const HttpOptions& options)
+        : routes_(std::move(routes)),
+          own_host_(address.host),
+          same_origin_only_(options.same_origin_only) {
+        UniqueFd listener = listening(address, setting);
+        port_ = port_of(listener);
+        http::Service service{
+            .refusal = [this](const http::Request& request) { return refusal(request); },
+            .answer = [this](const http::Request& request) { return answer(request); }};
+        loop_.emplace(std::move(listener), std::move(service), options.limits, workers);
     }
-
-    ~Server() override { shut_down(); }
 
     [[nodiscard]] int port() const noexcept { return port_; }
-
-    void shut_down() {
-        std::call_once(stopped_, [this] {
-            httplib::Server::stop();
-            {
-                const std::lock_guard lock(mutex_);
-                stopping_ = true;
-                for (const socket_t connection : connections_) {
-                    ::shutdown(connection, SHUT_RDWR);
-                }
-            }
-            thread_.join();
-        });
-    }
+    void stop() { loop_->stop(); }
 
 private:
-    // Here, before a body is read: the library reads to its end even one that it refuses.
-    void refuse_unknown_methods(const std::vector<HttpRoute>& routes) {
-        std::set<std::string> known;
-        for (const HttpRoute& route : routes) {
-            known.insert(route.method);
-            if (route.method == "GET") {
-                known.insert("HEAD");
+    [[nodiscard]] const HttpRoute* route_of(const http::Request& request) const {
+        const std::string method = request.method == "HEAD" ? "GET" : request.method;
+        for (const HttpRoute& route : routes_) {
+            if (route.path == request.path && route.method == method) {
+                return &route;
             }
         }
-        set_pre_routing_handler([known = std::move(known)](const httplib::Request& request,
-                                                           httplib::Response& response) {
-            if (known.contains(request.method)) {
-                return HandlerResponse::Unhandled;
+        return nullptr;
+    }
+
+    [[nodiscard]] std::optional<http::Reply> refusal(const http::Request& request) const {
+        if (same_origin_only_) {
+            if (const auto reason = http::cross_origin_refusal(request, own_host_)) {
+                return http::Reply{.answer = {.status = 403, .body = *reason + "\n"}};
             }
-            response.status = 405;
-            response.set_header("Allow", fmt::format("{}", fmt::join(known, ", ")));
-            return HandlerResponse::Handled;
-        });
-    }
-
-    void add(HttpRoute route) {
-        const std::string path = route.path;
-        const auto answer = [ask = std::move(route.answer)](const httplib::Request& request,
-                                                            httplib::Response& response) {
-            HttpAnswer given;
-            try {
-                given = ask(request.body);
-            } catch (...) {
-                given = {.status = 500, .body = describe(std::current_exception()) + "\n"};
+        }
+        if (route_of(request) != nullptr) {
+            return std::nullopt;
+        }
+        std::set<std::string> allowed;
+        for (const HttpRoute& route : routes_) {
+            if (route.path == request.path) {
+                allowed.insert(route.method);
             }
-            response.status = given.status;
-            response.set_content(given.body, given.type);
-        };
-        if (route.method == "GET") {
-            Get(path, answer);
-        } else if (route.method == "POST") {
-            Post(path, answer);
-        } else {
-            HOLDFAST_ASSERT(route.method == "DELETE");
-            Delete(path, answer);
+        }
+        if (allowed.empty()) {
+            return http::Reply{.answer = {.status = 404, .body = "there is no such path\n"}};
+        }
+        if (allowed.contains("GET")) {
+            allowed.insert("HEAD");
+        }
+        return http::Reply{.answer = {.status = 405, .body = "this path has another method\n"},
+                           .allow = fmt::format("{}", fmt::join(allowed, ", "))};
+    }
+
+    [[nodiscard]] http::Reply answer(const http::Request& request) const {
+        try {
+            return {.answer = route_of(request)->answer(request.body)};
+        } catch (...) {
+            const std::string reason = describe(std::current_exception());
+            return {.answer = {.status = 500, .body = reason + "\n"}};
         }
     }
 
-    int bound(const HttpAddress& address, std::string_view setting) {
-        errno = 0;
-        const int port = address.port == 0                          ? bind_to_any_port(address.host)
-                         : bind_to_port(address.host, address.port) ? address.port
-                                                                    : -1;
-        if (port > 0) {
-            // The library lets five wait; a burst would lose a second to retransmission.
-            ::listen(svr_sock_, static_cast<int>(connections_max));
-            return port;
-        }
-        const int reason = errno;
-        throw Error(
-            Code::unavailable,
-            Outcome::not_applied,
-            fmt::format("cannot listen on {} port {}: {}; set {} to a free address of this machine",
-                        address.host,
-                        address.port,
-                        reason == 0 ? "no such address" : std::system_category().message(reason),
-                        setting));
-    }
-
-    // Returns once the library listens; it would lose a stop() that comes earlier.
-    void serve() {
-        std::promise<void> listening;
-        new_task_queue = [&listening] {
-            auto queue = std::make_unique<BoundedQueue>();
-            listening.set_value();
-            return queue.release();
-        };
-        thread_ = std::thread([this] { listen_after_bind(); });
-        listening.get_future().wait();
-    }
-
-    bool process_and_close_socket(socket_t connection) override {
-        bool done = false;
-        if (enter(connection)) {
-            http::BoundedStream stream(connection, Deadline::after(request_max), request_bytes_max);
-            bool closed = false;
-            done = process_request(stream, true, closed, nullptr);
-            leave(connection);
-        }
-        ::shutdown(connection, SHUT_RDWR);
-        ::close(connection);
-        return done;
-    }
-
-    bool enter(socket_t connection) {
-        const std::lock_guard lock(mutex_);
-        return !stopping_ && connections_.insert(connection).second;
-    }
-
-    // Before the descriptor is closed: afterwards its number may belong to somebody else.
-    void leave(socket_t connection) {
-        const std::lock_guard lock(mutex_);
-        connections_.erase(connection);
-    }
-
+    std::vector<HttpRoute> routes_;
+    std::string own_host_;
+    bool same_origin_only_;
     int port_ = 0;
-    std::once_flag stopped_;
-    std::mutex mutex_;
-    bool stopping_ = false;
-    std::set<socket_t> connections_;
-    std::thread thread_;
+    std::optional<http::Loop> loop_;  // Last: it ends before what it calls.
 };
 
 HttpAddress HttpAddress::parse(std::string_view text) {
@@ -251,8 +212,9 @@ HttpAddress HttpAddress::parse(std::string_view text) {
 
 HttpServer::HttpServer(const HttpAddress& address,
                        std::vector<HttpRoute> routes,
-                       std::string_view setting)
-    : server_(std::make_unique<Server>(address, std::move(routes), setting)) {}
+                       std::string_view setting,
+                       const HttpOptions& options)
+    : server_(std::make_unique<Server>(address, std::move(routes), setting, options)) {}
 
 HttpServer::~HttpServer() = default;
 
@@ -261,12 +223,13 @@ int HttpServer::port() const noexcept {
 }
 
 void HttpServer::stop() {
-    server_->shut_down();
+    server_->stop();
 }
 
 HttpEndpoint::HttpEndpoint(const HttpAddress& address,
                            Metrics& metrics,
-                           std::function<Health()> health)
-    : server_(address, window(metrics, std::move(health)), "metrics.address") {}
+                           std::function<Health()> health,
+                           const HttpLimits& limits)
+    : server_(address, window(metrics, std::move(health)), "metrics.address", {.limits = limits}) {}
 
 }  // namespace holdfast

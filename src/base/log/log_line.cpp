@@ -5,9 +5,11 @@
 #include <iterator>
 #include <variant>
 
-#include "text/utf8.hpp"
 #include <fmt/chrono.h>
 #include <fmt/core.h>
+
+#include <holdfast/base/json_text.hpp>
+#include <holdfast/base/utf8.hpp>
 
 namespace holdfast {
 namespace {
@@ -22,45 +24,21 @@ std::string utc(Wall now) {
 }
 
 // Appends `text` with everything escaped that could end the string or the line. Both formats use
-// JSON's escapes, and differ in how they show a byte that is no text: JSON has no way to keep it.
+// JSON's escapes, and differ in how they show a byte that is not text: JSON has no way to keep it.
 void append_escaped(std::string& line, std::string_view text, LogFormat format) {
     while (!text.empty()) {
-        const Utf8Character character = first_character(text);
-        const std::string_view bytes = text.substr(0, character.bytes);
-        text.remove_prefix(character.bytes);
-        if (!character.code_point) {
-            if (format == LogFormat::json) {
-                line += "\\ufffd";
-            } else {
-                const auto byte = static_cast<unsigned char>(bytes.front());
-                fmt::format_to(std::back_inserter(line), "\\x{:02x}", byte);
-            }
-            continue;
+        const auto [code_point, size] = first_character(text);
+        if (!code_point && format == LogFormat::text) {
+            const auto byte = static_cast<unsigned char>(text.front());
+            fmt::format_to(std::back_inserter(line), "\\x{:02x}", byte);
+        } else if (!code_point) {
+            json::append_escape(line, U'\ufffd');
+        } else if (*code_point == '"' || *code_point == '\\' || is_control(*code_point)) {
+            json::append_escape(line, *code_point);
+        } else {
+            line += text.substr(0, size);
         }
-        switch (*character.code_point) {
-            case '"':
-                line += "\\\"";
-                break;
-            case '\\':
-                line += "\\\\";
-                break;
-            case '\n':
-                line += "\\n";
-                break;
-            case '\r':
-                line += "\\r";
-                break;
-            case '\t':
-                line += "\\t";
-                break;
-            default:
-                if (is_control(*character.code_point)) {
-                    const auto code = static_cast<unsigned>(*character.code_point);
-                    fmt::format_to(std::back_inserter(line), "\\u{:04x}", code);
-                } else {
-                    line += bytes;
-                }
-        }
+        text.remove_prefix(size);
     }
 }
 

@@ -7,13 +7,13 @@
 #include <sstream>
 
 #include "log/log_line.hpp"
-#include "text/utf8.hpp"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 #include <stdlib.h>
 
 #include <holdfast/base/log_capture.hpp>
+#include <holdfast/base/utf8.hpp>
 #include <holdfast/testing/check.hpp>
 
 namespace holdfast {

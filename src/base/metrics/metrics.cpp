@@ -10,7 +10,6 @@
 #include <mutex>
 #include <sstream>
 
-#include "text/utf8.hpp"
 #include <fmt/core.h>
 #include <prometheus/check_names.h>
 #include <prometheus/counter.h>
@@ -19,6 +18,7 @@
 #include <prometheus/text_serializer.h>
 
 #include <holdfast/base/error.hpp>
+#include <holdfast/base/utf8.hpp>
 
 namespace holdfast {
 namespace {

@@ -21,9 +21,35 @@ TEST(Redact, HidesAPasswordThatShouldHaveBeenEscaped) {
               "postgres://ann:***@db/orders");
 }
 
+// Where the password is cannot be known, so nothing is shown.
+TEST(Redact, HidesAllOfWhatIsNoUrl) {
+    for (const std::string_view text : {"host=db user=ann password=s3cret",
+                                        "postgresql//ann:s3cret@db/orders",
+                                        "//ann:s3cret@db",
+                                        "ann:s3cret@db",
+                                        "s3cret",
+                                        "POSTGRES://ann:s3cret@db",
+                                        "host='x' password='s3 cret'"}) {
+        EXPECT_EQ(without_password(text), "***") << text;
+    }
+    EXPECT_EQ(without_password("postgres:ann:s3cret@db"), "***");
+    EXPECT_EQ(without_password("dir/orders.db"), "dir/orders.db");
+}
+
+TEST(Redact, HidesAPasswordWhereverItIsCut) {
+    EXPECT_EQ(without_password("postgres://ann:s3?cr&et@db/x"), "postgres://ann:***@db/x");
+    EXPECT_EQ(without_password("postgres://ann:s3cret"), "postgres://ann:***");
+    EXPECT_EQ(without_password("postgres://ann:s3cret/db?a=1"), "postgres://ann:***");
+    EXPECT_EQ(without_password("postgres://ann:%zz@db/x"), "postgres://ann:***@db/x");
+    EXPECT_EQ(without_password("postgres://[::1]:5432/x"), "postgres://[::1]:5432/x");
+    EXPECT_EQ(without_password("dsql://h/x?token=s3cret&pool=1"), "dsql://h/x?token=***&pool=1");
+}
+
 TEST(Redact, HidesPasswordsAmongTheParameters) {
     EXPECT_EQ(without_password("postgres:///orders?password=s3cret&user=ann&sslpassword=k3y"),
               "postgres:///orders?password=***&user=ann&sslpassword=***");
+    EXPECT_EQ(without_password("postgres:///orders?password=s3&cret&S3=cret&user=ann"),
+              "postgres:///orders?password=***&***&***&user=ann");
     EXPECT_EQ(without_password("postgres:///orders?password=s3cret"),
               "postgres:///orders?password=***");
 }

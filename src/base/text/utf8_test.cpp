@@ -1,4 +1,4 @@
-#include "text/utf8.hpp"
+#include <holdfast/base/utf8.hpp>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -41,7 +41,38 @@ RC_GTEST_PROP(Utf8, WhatWasRepairedNeedsNoRepair, (const std::string& bytes)) {
     RC_ASSERT(valid_utf8(valid) == valid);
 }
 
-TEST(Utf8, KnowsWhatSomebodyTakesForTheEndOfALine) {
+RC_GTEST_PROP(Utf8, TextIsValidIfNothingInItNeedsRepair, (const std::string& bytes)) {
+    RC_ASSERT(is_utf8(bytes) == (valid_utf8(bytes) == bytes));
+}
+
+TEST(Utf8, TheFirstInvalidByteIsFoundWhereverItStands) {
+    EXPECT_TRUE(is_utf8(""));
+    EXPECT_TRUE(is_utf8(std::string_view("\0", 1)));
+    for (std::size_t before = 0; before < 20; ++before) {
+        for (std::size_t after = 0; after < 20; ++after) {
+            const std::string text =
+                std::string(before, 'a') + "\xc3\xa9" + std::string(after, 'b');
+            EXPECT_TRUE(is_utf8(text));
+            EXPECT_EQ(valid_utf8_bytes(text + "\xc3"), text.size());
+            EXPECT_EQ(valid_utf8_bytes(std::string(before, 'a') + "\x80" + text), before);
+        }
+    }
+}
+
+TEST(Utf8, EveryCodePointIsReadAsItWasWritten) {
+    for (char32_t code_point = 0; code_point <= 0x10ffff; ++code_point) {
+        if (code_point == 0xd800) {
+            code_point = 0xe000;  // Past the surrogates.
+        }
+        std::string text;
+        append_utf8(text, code_point);
+        const Utf8Character read = first_character(text);
+        ASSERT_EQ(read.code_point, code_point);
+        ASSERT_EQ(read.bytes, text.size());
+    }
+}
+
+TEST(Utf8, KnowsTheCharactersThatEndALine) {
     for (const char32_t c : {U'\n',
                              U'\r',
                              U'\v',

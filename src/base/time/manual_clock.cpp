@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include <holdfast/base/assert.hpp>
 
@@ -15,6 +16,22 @@ Steady ManualClock::steady_now() const {
 Wall ManualClock::wall_now() const {
     const std::lock_guard lock(mutex_);
     return wall_ + std::chrono::floor<std::chrono::microseconds>(since_wall_set_);
+}
+
+std::string ManualClock::boot_id() const {
+    const std::lock_guard lock(mutex_);
+    return boot_id_;
+}
+
+std::chrono::microseconds ManualClock::boot_now() const {
+    const std::lock_guard lock(mutex_);
+    return std::chrono::floor<std::chrono::microseconds>(steady_ - booted_);
+}
+
+void ManualClock::restart(std::string boot_id) {
+    const std::lock_guard lock(mutex_);
+    boot_id_ = std::move(boot_id);
+    booted_ = steady_;
 }
 
 bool ManualClock::sleep_until(Steady until, const std::stop_token& stop) const {

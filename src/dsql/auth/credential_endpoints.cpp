@@ -4,10 +4,11 @@
 
 #include "auth/credential_sources.hpp"
 #include "auth/sigv4.hpp"
-#include "http_client.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/error.hpp>
+#include <holdfast/base/http_client.hpp>
+#include <holdfast/base/percent.hpp>
 
 namespace holdfast::dsql {
 namespace {

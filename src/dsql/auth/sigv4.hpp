@@ -21,11 +21,6 @@ using Digest = std::array<unsigned char, 32>;
 // In a time that does not depend on where they differ.
 [[nodiscard]] bool equal_in_constant_time(std::string_view a, std::string_view b) noexcept;
 
-// Only A-Z a-z 0-9 - . _ ~ stay; the rest is %XX in upper case.
-[[nodiscard]] std::string percent_encoded(std::string_view text);
-// Empty at an escape that is none.
-[[nodiscard]] std::optional<std::string> percent_decoded(std::string_view text);
-
 // "20260102T030405Z": whole seconds, cut off. Empty if the text is not exactly of that form.
 [[nodiscard]] std::string amz_date(Wall time);
 [[nodiscard]] std::optional<Wall> parse_amz_date(std::string_view text);

@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include <holdfast/base/error.hpp>
+#include <holdfast/base/percent.hpp>
 #include <holdfast/dsql/endpoint.hpp>
 
 namespace holdfast::dsql {
@@ -99,14 +100,19 @@ bool add_param(Parsed& parsed, std::string_view text) {
     return true;
 }
 
+// The path is "/" or empty, as the SDK for Go writes it. Both are signed as "/".
 std::optional<Parsed> parse(std::string_view token) {
-    const std::size_t end_of_host = token.find(after_host);
-    if (token.size() > token_bytes_max || end_of_host == std::string_view::npos) {
+    const std::size_t question = token.find('?');
+    if (token.size() > token_bytes_max || question == std::string_view::npos) {
         return std::nullopt;
     }
+    const std::string_view before = token.substr(0, question);
     Parsed parsed;
-    parsed.host = token.substr(0, end_of_host);
-    token.remove_prefix(end_of_host + after_host.size());
+    parsed.host = before.substr(0, before.size() - (before.ends_with('/') ? 1 : 0));
+    if (parsed.host.find('/') != std::string::npos) {
+        return std::nullopt;
+    }
+    token.remove_prefix(question + 1);
     for (;;) {
         const std::size_t end = token.find('&');
         if (!add_param(parsed, token.substr(0, end))) {
@@ -161,7 +167,7 @@ std::optional<CredentialField> parse_credential(std::string_view text) {
 using Verdict = std::variant<TokenGrant, TokenRefusal>;
 
 TokenRefusal malformed() {
-    return {"The token is malformed: it is no presigned URL of Signature Version 4"};
+    return {"The token is malformed: it is not a presigned URL of Signature Version 4"};
 }
 
 TokenRefusal mismatch() {

@@ -5,10 +5,10 @@
 #include <string_view>
 
 #include "auth/credential_sources.hpp"
-#include "http_client.hpp"
 
 #include <holdfast/base/assert.hpp>
 #include <holdfast/base/error.hpp>
+#include <holdfast/base/http_client.hpp>
 #include <holdfast/dsql/token.hpp>
 
 namespace holdfast::dsql {

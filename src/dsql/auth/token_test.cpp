@@ -247,9 +247,25 @@ TEST_F(TokenStory, ParametersMayBeInAnyOrderButNotTwice) {
     EXPECT_THAT(hint(joined()), StartsWith(mismatch)) << "what is not signed is not accepted";
 }
 
+// The SDK for Go leaves out the path. The signature is the same.
+TEST_F(TokenStory, TheSlashMayBeLeftOut) {
+    const std::string good = token();
+    const std::string bare = replaced(good, "/?", "?");
+    EXPECT_EQ(hint(bare), "");
+    ASSERT_TRUE(life_of_token(bare));
+    EXPECT_EQ(life_of_token(bare)->expiry, life_of_token(good)->expiry);
+    demand.host = "another7defghij2klmnopqrst.dsql.us-east-1.on.aws";
+    EXPECT_THAT(hint(bare), StartsWith(mismatch));
+}
+
 TEST_F(TokenStory, AnyOtherTextIsMalformed) {
     for (const std::string& text : {std::string(),
                                     std::string("secret"),
+                                    std::string("?"),
+                                    replaced(token(), "/?", "//?"),
+                                    replaced(token(), "/?", "/x?"),
+                                    "https://" + token(),
+                                    "https://" + replaced(token(), "/?", "?"),
                                     std::string("/?"),
                                     std::string("a/?b"),
                                     std::string("a/?b=%"),

@@ -57,26 +57,26 @@ TEST(Lint, TellsAllThatIsWrongWithAStatement) {
 
 TEST(Lint, KnowsTheTablesThatTheScriptCreated) {
     const std::string table = "CREATE TABLE t (a int, b int, PRIMARY KEY (a, b));\n";
-    EXPECT_THAT(errors(table + "SELECT * FROM t WHERE a = 1 FOR UPDATE"),
+    EXPECT_THAT(hints(table + "SELECT * FROM t WHERE a = 1 FOR UPDATE"),
                 ElementsAre("for-update-key"));
-    EXPECT_THAT(errors(table + "SELECT * FROM t WHERE a = 1 AND b = 2 FOR UPDATE"), IsEmpty());
+    EXPECT_THAT(hints(table + "SELECT * FROM t WHERE a = 1 AND b = 2 FOR UPDATE"), IsEmpty());
     EXPECT_THAT(errors("CREATE TABLE t (a bytea); CREATE INDEX ASYNC i ON t (a)"),
                 ElementsAre("key-type"));
-    EXPECT_THAT(errors("CREATE TABLE t (a int); DROP TABLE t; SELECT * FROM t FOR UPDATE"),
+    EXPECT_THAT(hints("CREATE TABLE t (a int); DROP TABLE t; SELECT * FROM t FOR UPDATE"),
                 IsEmpty());
 }
 
 // What is not known is let pass.
 TEST(Lint, SaysNothingOfKeysThatItCannotKnow) {
-    EXPECT_THAT(errors("CREATE TABLE t (LIKE u INCLUDING ALL); "
-                       "SELECT * FROM t WHERE id = 1 FOR UPDATE"),
+    EXPECT_THAT(hints("CREATE TABLE t (LIKE u INCLUDING ALL); "
+                      "SELECT * FROM t WHERE id = 1 FOR UPDATE"),
                 IsEmpty());
     const std::string table = "CREATE TABLE a.t (x int);\n";
-    EXPECT_THAT(errors(table + "SELECT * FROM b.t WHERE id = 1 FOR UPDATE"), IsEmpty());
-    EXPECT_THAT(errors(table + "SELECT * FROM a.t WHERE id = 1 FOR UPDATE"),
+    EXPECT_THAT(hints(table + "SELECT * FROM b.t WHERE id = 1 FOR UPDATE"), IsEmpty());
+    EXPECT_THAT(hints(table + "SELECT * FROM a.t WHERE id = 1 FOR UPDATE"),
                 ElementsAre("for-update-key"));
-    EXPECT_THAT(errors("CREATE TABLE t (x int); SET search_path TO b;"
-                       "SELECT * FROM t WHERE id = 1 FOR UPDATE"),
+    EXPECT_THAT(hints("CREATE TABLE t (x int); SET search_path TO b;"
+                      "SELECT * FROM t WHERE id = 1 FOR UPDATE"),
                 IsEmpty());
 }
 
@@ -133,6 +133,18 @@ TEST(Lint, OlderAdviceIsAHint) {
                 ElementsAre("writing-cte"));
     EXPECT_THAT(hints("SELECT * FROM t WHERE a = 1 FOR UPDATE SKIP LOCKED"),
                 ElementsAre("lock-wait"));
+}
+
+// The guide refuses these locks, the service was seen to accept them.
+TEST(Lint, AForUpdateOutsideTheGuideIsAHint) {
+    const std::string table = "CREATE TABLE t (id int PRIMARY KEY, a int);\n";
+    for (const auto& [query, rule] :
+         {std::pair{"SELECT * FROM t FOR UPDATE", "for-update-key"},
+          std::pair{"SELECT * FROM t WHERE id > 1 FOR UPDATE", "for-update-key"},
+          std::pair{"SELECT * FROM t x, t y WHERE x.id = 1 FOR UPDATE OF x", "for-update-join"}}) {
+        EXPECT_THAT(errors(table + query), IsEmpty()) << query;
+        EXPECT_THAT(hints(table + query), ElementsAre(rule)) << query;
+    }
 }
 
 TEST(Lint, ReadsScriptsOfPsql) {

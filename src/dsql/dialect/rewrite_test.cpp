@@ -70,8 +70,7 @@ TEST_F(Rewrites, AreUnderstoodWithTheirParameters) {
         }
     }
     const CheckedStatement limited = check_one(
-        "SELECT * FROM nodes n WHERE tree = $1 ORDER BY node LIMIT $2 OFFSET $3 FOR UPDATE",
-        {.any_for_update = true});
+        "SELECT * FROM nodes n WHERE tree = $1 ORDER BY node LIMIT $2 OFFSET $3 FOR UPDATE");
     understands(limited.row_locks.at(0).touch);
 }
 
@@ -92,7 +91,7 @@ TEST_F(Rewrites, ATouchMeetsTheSameRowsAndChangesNothing) {
     for (const std::string sql : {"SELECT * FROM accounts WHERE id = 3 FOR UPDATE",
                                   "SELECT * FROM accounts ORDER BY id DESC LIMIT 2 FOR UPDATE",
                                   "SELECT * FROM accounts a FOR UPDATE OF a LIMIT 4"}) {
-        const CheckedStatement checked = check_one(sql, {.any_for_update = true});
+        const CheckedStatement checked = check_one(sql);
         const int rows = PQntuples(run(sql).get());
         EXPECT_EQ(std::to_string(rows), PQcmdTuples(run(checked.row_locks.at(0).touch).get()))
             << sql;

@@ -92,6 +92,52 @@ void check_moved(const Checking& checking, std::string_view name, const Json& no
     }
 }
 
+// A body in quotes is checked like one without: it may query and change rows, and nothing else.
+void check_body(const Checking& checking, const std::string& body) {
+    for (CheckedStatement& statement : check_statements(body, checking.rules, checking.tables)) {
+        if (statement.refusal) {
+            checking.refuse(
+                statement.refusal->rule, statement.refusal->code, statement.refusal->message);
+        } else if (statement.kind == Kind::unparsed) {
+            checking.refuse("function-body", "42601", statement.syntax_error);
+        } else if (statement.kind != Kind::read && statement.kind != Kind::write &&
+                   statement.kind != Kind::lock && statement.kind != Kind::empty) {
+            checking.refuse(
+                "function-body", not_supported, "a function may only query and change rows");
+        }
+        for (std::string& name : statement.system_functions) {
+            checking.out.system_functions.push_back(std::move(name));
+        }
+    }
+}
+
+void check_function_option(const Checking& checking, const Json& element) {
+    static constexpr std::array<std::string_view, 10> plain{"language",
+                                                            "as",
+                                                            "volatility",
+                                                            "strict",
+                                                            "security",
+                                                            "leakproof",
+                                                            "parallel",
+                                                            "cost",
+                                                            "rows",
+                                                            "window"};
+    const std::string name = text_field(element, "defname");
+    const Json& arg = field(element, "arg");
+    if (name == "set") {
+        check_setting(checking, field(arg, "VariableSetStmt"));
+    } else if (name == "as") {
+        for (const Json& text : field(field(arg, "List"), "items")) {
+            check_body(checking, string_value(text));
+        }
+    } else if (!lists(plain, name)) {
+        checking.refuse("function-option",
+                        not_supported,
+                        fmt::format("function option {} not supported", name),
+                        location_of(element));
+    }
+}
+
 void check_create_function(const Checking& checking, const Json& node) {
     if (flag_field(node, "is_procedure")) {
         checking.refuse("procedure", not_supported, "PROCEDURE is not supported");
@@ -105,7 +151,14 @@ void check_create_function(const Checking& checking, const Json& node) {
                             not_supported,
                             fmt::format("CREATE FUNCTION with language {} not supported", language),
                             location_of(element));
+            return;
         }
+    }
+    for (const Json& option : field(node, "options")) {
+        check_function_option(checking, field(option, "DefElem"));
+    }
+    for (const Json& parameter : field(node, "parameters")) {
+        check_inside(checking, field(field(parameter, "FunctionParameter"), "defexpr"));
     }
     check_inside(checking, field(node, "sql_body"));
 }
@@ -185,8 +238,16 @@ void check_create_schema(const Checking& checking, const Json& node) {
     }
 }
 
-void check_role_setting(const Checking& checking, const Json& node) {
-    check_parameter(checking, text_field(field(node, "setstmt"), "name"), 0);
+void check_alter_domain(const Checking& checking, const Json& node) {
+    const Json& def = field(node, "def");
+    const Json& constraint = field(def, "Constraint");
+    check_inside(checking, constraint.is_object() ? field(constraint, "raw_expr") : def);
+}
+
+void check_statistics(const Checking& checking, const Json& node) {
+    for (const Json& element : field(node, "exprs")) {
+        check_inside(checking, field(field(element, "StatsElem"), "expr"));
+    }
 }
 
 void check_alter_sequence(const Checking& checking, const Json& node) {
@@ -196,6 +257,9 @@ void check_alter_sequence(const Checking& checking, const Json& node) {
 void check_alter_function(const Checking& checking, const Json& node) {
     if (text_field(node, "objtype") != "OBJECT_FUNCTION") {
         checking.refuse("procedure", not_supported, "PROCEDURE is not supported");
+    }
+    for (const Json& option : field(node, "actions")) {
+        check_function_option(checking, field(option, "DefElem"));
     }
 }
 
@@ -217,19 +281,17 @@ bool check_ddl(const Checking& checking, std::string_view name, const Json& node
         {"AlterSeqStmt", check_alter_sequence},
         {"ViewStmt", check_view},
         {"CreateDomainStmt", check_domain},
-        {"AlterDomainStmt", accept},
+        {"AlterDomainStmt", check_alter_domain},
         {"CreateSchemaStmt", check_create_schema},
-        {"CreateRoleStmt", accept},
-        {"AlterRoleStmt", accept},
-        {"AlterRoleSetStmt", check_role_setting},
-        {"DropRoleStmt", accept},
         {"GrantStmt", check_grant},
-        {"GrantRoleStmt", accept},
         {"AlterDefaultPrivilegesStmt", accept},
         {"CommentStmt", check_comment},
-        {"CreateStatsStmt", accept},
+        {"CreateStatsStmt", check_statistics},
         {"AlterStatsStmt", accept},
     };
+    if (check_role(checking, name, node)) {
+        return true;
+    }
     if (name == "AlterOwnerStmt" || name == "AlterObjectSchemaStmt") {
         check_moved(checking, name, node);
         return true;

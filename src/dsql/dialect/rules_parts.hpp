@@ -83,8 +83,13 @@ void check_cache(const Checking& checking,
                  bool identity,
                  bool obligatory,
                  std::size_t location = 0);
+// CREATE, ALTER, DROP, GRANT, REVOKE, COMMENT of a role. False if the statement is none of those.
+[[nodiscard]] bool check_role(const Checking& checking, std::string_view name, const Json& node);
 // SET of a parameter, in whatever form.
 void check_parameter(const Checking& checking, const std::string& name, std::size_t location);
+// The same with its value, of a VariableSetStmt; the parameter `role` is not among them.
+void check_setting(const Checking& checking, const Json& node);
+void check_encoding(const Checking& checking, std::string_view value, std::size_t location);
 
 // Texts made from the statement's own pieces; see CheckedStatement. Empty where it cannot be done
 // safely. A statement whose locks were all taken out is the same query, and so it is here.

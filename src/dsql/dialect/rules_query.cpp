@@ -56,13 +56,13 @@ constexpr std::array<std::string_view, 11> volatile_functions{"nextval",
                                                               "uuid_generate_v4",
                                                               "random_normal"};
 
-// The first argument of a call, if it is a constant text.
-std::optional<std::string> first_text(const Json& call) {
+// An argument of a call, if it is a constant text.
+std::optional<std::string> text_at(const Json& call, std::size_t index) {
     const Json& args = field(call, "args");
-    if (args.empty()) {
+    if (args.size() <= index) {
         return std::nullopt;
     }
-    const Json& value = field(field(args[0], "A_Const"), "sval");
+    const Json& value = field(field(args[index], "A_Const"), "sval");
     return value.is_object() ? std::optional(text_field(value, "sval")) : std::nullopt;
 }
 
@@ -303,7 +303,7 @@ private:
             return;
         }
         const std::string name = string_value(names.back());
-        const std::string schema = names.size() > 1 ? string_value(names.front()) : "";
+        const std::string schema = names.size() > 1 ? string_value(names[names.size() - 2]) : "";
         checking_.out.calls_volatile = checking_.out.calls_volatile || is_volatile_function(name);
         checking_.out.functions.push_back(name);
         const std::size_t location = location_of(node);
@@ -314,6 +314,7 @@ private:
         if (!schema.empty() && schema != "pg_catalog") {
             return;
         }
+        checking_.out.system_functions.push_back(name);
         if (name.starts_with("pg_advisory_") || name.starts_with("pg_try_advisory_")) {
             checking_.refuse("advisory-lock",
                              not_supported,
@@ -325,7 +326,7 @@ private:
                 "text-search",
                 "42704",
                 fmt::format("text search configuration \"{}\" does not exist",
-                            (configured ? first_text(node) : std::nullopt).value_or("english")),
+                            (configured ? text_at(node, 0) : std::nullopt).value_or("english")),
                 location);
         } else if (lists(geometric_functions, name)) {
             checking_.refuse("column-type",
@@ -333,10 +334,26 @@ private:
                              fmt::format("datatype {} not supported", name),
                              location);
         } else if (name == "set_config") {
-            checking_.out.sets_rules = true;
-            if (const auto parameter = first_text(node)) {
-                check_parameter(checking_, *parameter, location);
-            }
+            set_config(node, location);
+        }
+    }
+
+    // Which parameter it sets must be plain to see, and of some also the value.
+    void set_config(const Json& node, std::size_t location) {
+        checking_.out.sets_rules = true;
+        const auto parameter = text_at(node, 0);
+        if (!parameter) {
+            checking_.refuse("parameter",
+                             not_supported,
+                             "set_config needs the name of its parameter as a plain constant",
+                             location);
+            return;
+        }
+        check_parameter(checking_, *parameter, location);
+        std::string name = *parameter;
+        std::transform(name.begin(), name.end(), name.begin(), ::tolower);
+        if (name == "client_encoding") {
+            check_encoding(checking_, text_at(node, 1).value_or(""), location);
         }
     }
 
@@ -388,6 +405,18 @@ bool includes_all(const std::vector<std::string>& columns, const std::vector<std
         key.begin(), key.end(), [&](const std::string& column) { return lists(columns, column); });
 }
 
+// The service's guide refuses it; the service was seen to accept it.
+void outside_the_guide(const Checking& checking,
+                       std::string_view rule,
+                       const std::string& message,
+                       std::size_t location) {
+    if (checking.rules.documented_for_update) {
+        checking.refuse(rule, not_supported, message, location);
+    } else {
+        checking.hint(rule, "accepted, but not documented: " + message, location);
+    }
+}
+
 void check_lock(const Checking& checking, const Walk& walk, const Lock& lock, bool at_top) {
     const std::string strength = text_field(*lock.clause, "strength");
     const bool for_update = strength == "LCS_FORUPDATE";
@@ -410,11 +439,11 @@ void check_lock(const Checking& checking, const Walk& walk, const Lock& lock, bo
     }
     const Json& range = field(from[0], "RangeVar");
     const bool single = from.size() == 1 && range.is_object();
-    if (!single && !checking.rules.any_for_update) {
-        checking.refuse("for-update-join",
-                        not_supported,
-                        "locking clause such as FOR UPDATE can be applied on a single table",
-                        lock_clause_location(checking, strength));
+    if (!single) {
+        outside_the_guide(checking,
+                          "for-update-join",
+                          "locking clause such as FOR UPDATE can be applied on a single table",
+                          lock_clause_location(checking, strength));
     }
     if (!single || walk.is_cte(table_name(range))) {
         return;
@@ -422,13 +451,12 @@ void check_lock(const Checking& checking, const Walk& walk, const Lock& lock, bo
     RowLock row_lock{.for_update = for_update, .table = table_name(range), .touch = {}};
     auto equal = Equalities(range, true).of(field(*lock.select, "whereClause"));
     const TableFacts* facts = checking.facts(row_lock.table);
-    if (facts != nullptr && !checking.rules.any_for_update &&
-        (facts->key.empty() || !includes_all(equal, facts->key))) {
-        checking.refuse("for-update-key",
-                        not_supported,
-                        "locking clause such as FOR UPDATE can be applied only on tables with "
-                        "equality predicates on the key",
-                        lock_clause_location(checking, strength));
+    if (facts != nullptr && (facts->key.empty() || !includes_all(equal, facts->key))) {
+        outside_the_guide(checking,
+                          "for-update-key",
+                          "locking clause such as FOR UPDATE can be applied only on tables with "
+                          "equality predicates on the key",
+                          lock_clause_location(checking, strength));
     }
     if (at_top && facts != nullptr) {
         row_lock.touch = touch_of_rows(checking, *lock.select, *facts);

@@ -157,7 +157,7 @@ TEST(StatementDetails, ALockHasATwinWithoutItsClause) {
 
 TEST(StatementDetails, ALockHasATouchThatChangesNothing) {
     const auto touch = [](std::string_view sql) {
-        const CheckedStatement checked = check_one(sql, {.any_for_update = true});
+        const CheckedStatement checked = check_one(sql);
         return checked.row_locks.size() == 1 ? checked.row_locks[0].touch : "not one lock";
     };
     EXPECT_EQ(touch("SELECT cents FROM accounts WHERE id = $1 FOR UPDATE"),

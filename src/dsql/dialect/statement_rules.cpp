@@ -131,7 +131,7 @@ void check_set(const Checking& checking, const Json& node) {
         }
         return;
     }
-    check_parameter(checking, name, 0);
+    check_setting(checking, node);
 }
 
 void check_show(const Checking& checking, const Json& node) {
@@ -168,6 +168,13 @@ void check_copy(const Checking& checking, const Json& node) {
         checking.refuse("copy-file", not_supported, "unsupported statement: Copy");
     }
     checking.hint("copy", "older versions of the service had no COPY");
+    checking.out.copy_columns = field(node, "attlist").size();
+    for (const Json& option : field(node, "options")) {
+        const Json& element = field(option, "DefElem");
+        checking.out.binary_copy =
+            checking.out.binary_copy || (text_field(element, "defname") == "format" &&
+                                         string_value(field(element, "arg")) == "binary");
+    }
     if (node.contains("relation")) {
         checking.out.tables.push_back(table_name(field(node, "relation")));
         if (in) {
@@ -188,6 +195,10 @@ void check_call(const Checking& checking, const Json& node) {
                             "cannot use subquery in CALL argument",
                             location_of(field(arg, "SubLink")));
         }
+    }
+    const Json& name = field(field(node, "funccall"), "funcname");
+    if (name.size() != 2 || string_value(name[0]) != "sys") {
+        checking.refuse("call", not_supported, "CALL is for procedures of the schema sys only");
     }
     check_inside(checking, args);
 }
@@ -390,7 +401,7 @@ std::pair<std::string_view, const Json*> unwrapped(const Json& wrapped) {
 }
 
 void check_parameter(const Checking& checking, const std::string& name, std::size_t location) {
-    static constexpr std::array<std::string_view, 18> accepted{"application_name",
+    static constexpr std::array<std::string_view, 17> accepted{"application_name",
                                                                "client_encoding",
                                                                "datestyle",
                                                                "extra_float_digits",
@@ -406,13 +417,49 @@ void check_parameter(const Checking& checking, const std::string& name, std::siz
                                                                "enable_nestloop",
                                                                "enable_seqscan",
                                                                "dsql.enable_batched_nestloop",
-                                                               "disable_sync_create_index",
-                                                               "role"};
+                                                               "disable_sync_create_index"};
     if (std::find(accepted.begin(), accepted.end(), lower(name)) == accepted.end()) {
         checking.refuse("parameter",
                         not_supported,
                         fmt::format("setting configuration parameter \"{}\" not supported", name),
                         location);
+    }
+}
+
+// In some encodings a byte of a letter is a quote or a backslash to all who read the text without
+// knowing the encoding, as we do. Those are left out.
+void check_encoding(const Checking& checking, std::string_view value, std::size_t location) {
+    static constexpr std::array<std::string_view, 30> accepted{
+        "utf8",        "unicode",     "sqlascii",    "latin1",      "latin2",      "latin3",
+        "latin4",      "latin5",      "latin6",      "latin7",      "latin8",      "latin9",
+        "latin10",     "iso88591",    "iso885915",   "win1250",     "win1251",     "win1252",
+        "win1253",     "win1254",     "win1255",     "win1256",     "win1257",     "win1258",
+        "windows1250", "windows1251", "windows1252", "windows1253", "windows1254", "windows1257"};
+    std::string plain;
+    for (const char c : lower(value)) {
+        if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
+            plain += c;
+        }
+    }
+    if (std::find(accepted.begin(), accepted.end(), plain) == accepted.end()) {
+        checking.refuse(
+            "parameter",
+            not_supported,
+            fmt::format(
+                "setting configuration parameter \"client_encoding\" to \"{}\" not supported",
+                value),
+            location);
+    }
+}
+
+void check_setting(const Checking& checking, const Json& node) {
+    const std::string name = text_field(node, "name");
+    const std::string kind = text_field(node, "kind");
+    check_parameter(checking, name, 0);
+    if (lower(name) == "client_encoding" && kind == "VAR_SET_VALUE") {
+        for (const Json& arg : field(node, "args")) {
+            check_encoding(checking, text_field(field(field(arg, "A_Const"), "sval"), "sval"), 0);
+        }
     }
 }
 

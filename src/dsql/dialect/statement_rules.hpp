@@ -67,8 +67,9 @@ public:
 };
 
 struct Rules {
-    bool any_for_update =
-        false;  // Let FOR UPDATE pass without equality on the key, and over joins.
+    // Refuse FOR UPDATE without equality on the whole key, and over joins, as the guide says. Else
+    // it is a hint, for the service was seen to accept it.
+    bool documented_for_update = false;
     bool sync_create_index =
         false;  // disable_sync_create_index = off: CREATE INDEX may lack ASYNC.
 };
@@ -79,6 +80,13 @@ struct RowLock {
     TableName table;
     std::string
         touch;  // `UPDATE t SET k = k WHERE ...`: the same rows, same parameters, nothing changed.
+};
+
+// A change of roles, which a gateway makes for a client that has no right to do it by itself.
+struct RoleChange {
+    std::string text;                // The statement again, made from its parse tree.
+    std::string tag;                 // As its CommandComplete has it.
+    std::vector<std::string> roles;  // All that it names.
 };
 
 struct CheckedStatement {
@@ -103,7 +111,9 @@ struct CheckedStatement {
     bool calls_volatile =
         false;  // nextval, gen_random_uuid, random, clock_timestamp, ...: not the same twice.
     std::vector<std::string> functions;  // All it calls by name, for who knows what they do.
-    bool read_only = false;              // BEGIN READ ONLY.
+    // Those of them that PostgreSQL looks for in pg_catalog: without a schema, or in that one.
+    std::vector<std::string> system_functions;
+    bool read_only = false;  // BEGIN READ ONLY.
     bool has_parameters = false;
     // Columns that the WHERE clause of a write or lock binds by equality to something constant, at
     // its top level: all columns of the key among them means one row at most.
@@ -122,6 +132,9 @@ struct CheckedStatement {
     std::optional<TableFacts> created;      // CREATE TABLE: what is known of the new table.
     std::string role, arn;                  // AWS IAM GRANT|REVOKE.
     bool iam_revoke = false;
+    std::optional<RoleChange> role_change;
+    bool binary_copy = false;      // COPY ... (FORMAT binary).
+    std::size_t copy_columns = 0;  // COPY t (a, b): how many; 0: all of the table.
 };
 
 // The statement that begins at `from`, which is moved behind it. Of kind `empty` where only the end

@@ -17,9 +17,8 @@
 #include <variant>
 #include <vector>
 
-#include "http_client.hpp"
-
 #include <holdfast/base/clock.hpp>
+#include <holdfast/base/http_client.hpp>
 #include <holdfast/dsql/credentials.hpp>
 #include <holdfast/pool/permits.hpp>
 

@@ -77,10 +77,13 @@ Backend::Backend(const std::string& upstream, const Params& params) {
     values.push_back(nullptr);
     connection_.reset(PQconnectdbParams(names.data(), values.data(), 1));
     if (PQstatus(connection_.get()) != CONNECTION_OK) {
-        const char* code = PQerrorMessage(connection_.get());
-        throw sql::ConnectionLost(
-            Outcome::not_applied,
-            fmt::format("the PostgreSQL below the gateway cannot be reached: {}", code));
+        const std::string message =
+            fmt::format("the PostgreSQL below the gateway cannot be reached: {}",
+                        PQerrorMessage(connection_.get()));
+        if (PQconnectionUsedPassword(connection_.get()) != 0) {
+            throw PasswordRefused(Outcome::not_applied, message);
+        }
+        throw sql::ConnectionLost(Outcome::not_applied, message);
     }
     pid_ = PQbackendPID(connection_.get());
     channel_ = Channel(PQsocket(connection_.get()));
@@ -88,6 +91,23 @@ Backend::Backend(const std::string& upstream, const Params& params) {
 }
 
 Backend::~Backend() = default;
+
+std::string Backend::password() const {
+    const char* password = PQpass(connection_.get());
+    return password == nullptr ? std::string{} : std::string(password);
+}
+
+std::string Backend::verifier_of(std::string_view role, const std::string& password) const {
+    const std::unique_ptr<char, decltype(&PQfreemem)> made(
+        PQencryptPasswordConn(
+            connection_.get(), password.c_str(), std::string(role).c_str(), "scram-sha-256"),
+        &PQfreemem);
+    if (!made) {
+        throw sql::ConnectionLost(Outcome::not_applied,
+                                  "the password of a role cannot be made; libpq is out of memory");
+    }
+    return made.get();
+}
 
 std::vector<std::pair<std::string, std::string>> Backend::parameters() const {
     std::vector<std::pair<std::string, std::string>> found;
@@ -283,6 +303,14 @@ std::string quoted_text(std::string_view text) {
     // A backslash means nothing in an ordinary literal: the gateway keeps
     // standard_conforming_strings on, and clients cannot turn it off.
     return doubled(text, '\'');
+}
+
+std::string oid_of(std::string_view schema, std::string_view relation) {
+    return fmt::format(
+        "(SELECT c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n"
+        " ON n.oid = c.relnamespace WHERE n.nspname = {} AND c.relname = {})",
+        quoted_text(schema),
+        quoted_text(relation));
 }
 
 }  // namespace holdfast::dsql

@@ -19,6 +19,7 @@
 #include "gateway/wire/error_response.hpp"
 
 #include <holdfast/dsql/wire.hpp>
+#include <holdfast/sql/error.hpp>
 
 typedef struct pg_conn PGconn;  // NOLINT(modernize-use-using): as libpq declares it.
 
@@ -36,6 +37,12 @@ struct Answer {
     [[nodiscard]] std::int64_t rows() const;
 };
 
+// The server has asked for a password and has not let us in with ours.
+class PasswordRefused : public sql::ConnectionLost {
+public:
+    using sql::ConnectionLost::ConnectionLost;
+};
+
 // Throws sql::ConnectionLost when the server below is gone; nothing can be said to the client then.
 class Backend {
 public:
@@ -47,6 +54,9 @@ public:
     Backend& operator=(const Backend&) = delete;
 
     [[nodiscard]] int pid() const noexcept { return pid_; }
+    // The password of this login, and what a server may keep of the password of a role.
+    [[nodiscard]] std::string password() const;
+    [[nodiscard]] std::string verifier_of(std::string_view role, const std::string& password) const;
     // What a server tells of itself at the start.
     [[nodiscard]] std::vector<std::pair<std::string, std::string>> parameters() const;
 
@@ -116,5 +126,8 @@ void append_sync(std::string& bytes);
 // A name, or a text, as SQL.
 [[nodiscard]] std::string quoted_name(std::string_view name);
 [[nodiscard]] std::string quoted_text(std::string_view text);
+// An expression for the oid of a relation, or NULL. Unlike to_regclass() it needs no right to use
+// the schema.
+[[nodiscard]] std::string oid_of(std::string_view schema, std::string_view relation);
 
 }  // namespace holdfast::dsql

@@ -6,6 +6,7 @@
 #include <deque>
 #include <iterator>
 
+#include "dialect/functions.hpp"
 #include "gateway/system_schema.hpp"
 #include <fmt/core.h>
 
@@ -22,19 +23,12 @@ std::string full_name(const TableName& name) {
     return fmt::format("{}.{}", quoted_name(name.schema), quoted_name(name.name));
 }
 
-// A serialised snapshot for everything, and no surprise from the server's own settings.
-constexpr std::string_view settings =
-    R"(-c default_transaction_isolation=repeatable\ read -c timezone=UTC)"
-    R"( -c standard_conforming_strings=on -c statement_timeout=0 -c lock_timeout=0)"
-    R"( -c idle_in_transaction_session_timeout=0 -c client_min_messages=notice)"
-    R"( -c dsql.disable_sync_create_index=on -c dsql.enable_batched_nestloop=on)";
-
 constexpr std::string_view version_number = "160015";
 
 // A call of version() becomes one of ours, which has the same name and so the same column.
 void ask_for_our_version(std::string& text) {
     constexpr std::string_view call = "version()";
-    constexpr std::string_view schema = "holdfast_gateway.";
+    constexpr std::string_view schema = "sys.";
     const auto same = [](unsigned char a, unsigned char b) { return std::tolower(a) == b; };
     for (auto from = text.begin();;) {
         const auto found = std::search(from, text.end(), call.begin(), call.end(), same);
@@ -71,16 +65,7 @@ void name_as_ours(CheckedStatement& statement) {
 
 // What the PostgreSQL below must be asked instead, where its own answer would be another.
 void stand_in(CheckedStatement& statement) {
-    if (!statement.role.empty()) {
-        statement.text =
-            statement.iam_revoke
-                ? fmt::format("SELECT holdfast_gateway.iam_revoke({}, {})",
-                              quoted_text(statement.arn),
-                              quoted_text(statement.role))
-                : fmt::format("SELECT holdfast_gateway.iam_grant({}, {}, session_user)",
-                              quoted_text(statement.arn),
-                              quoted_text(statement.role));
-    } else if (statement.parameter == sync_index_setting) {
+    if (statement.parameter == sync_index_setting) {
         name_as_ours(statement);
     } else if (statement.kind == Kind::show && statement.parameter == "server_version") {
         statement.text = fmt::format("SELECT '{}' AS server_version", reported_version);
@@ -142,36 +127,39 @@ void Doorman::leave() {
 }
 
 Cluster::Cluster(const GatewayOptions& options,
+                 const Upstream& upstream,
                  const Clock& clock,
                  std::string id,
                  std::string database)
     : options_(options),
+      upstream_(upstream),
       clock_(clock),
       id_(std::move(id)),
       database_(std::move(database)),
-      doorman_(options.limits, clock),
-      control_(connect({})) {
-    if (database_.empty()) {
-        database_ = *ask("SELECT current_database()").at(0).at(0);
+      doorman_(options.limits, clock) {
+    {
+        const auto owner = upstream_.as_owner(database_);
+        if (database_.empty()) {
+            database_ = *owner->query("SELECT current_database()").at(0).at(0);
+        }
+        std::string script(database_script());
+        constexpr std::string_view hole = ":database";
+        for (auto at = script.find(hole); at != std::string::npos; at = script.find(hole)) {
+            script.replace(at, hole.size(), quoted_name(database_));
+        }
+        owner->script(script);
     }
-    std::string script(database_script());
-    constexpr std::string_view hole = ":database";
-    script.replace(script.find(hole), hole.size(), quoted_name(database_));
-    control_->script(server_script());
-    control_->script(script);
+    control_ = upstream_.as_role(gateway_role, database_);
+    control_->script(schema_script());
+    for (const auto& row : ask("SELECT DISTINCT proname FROM pg_catalog.pg_proc"
+                               " WHERE pronamespace = 'pg_catalog'::regnamespace")) {
+        system_functions_.insert(*row[0]);
+    }
 }
 
-std::unique_ptr<Backend> Cluster::connect(std::string_view user) {
-    Backend::Params params{{"options", std::string(settings)}, {"client_encoding", "UTF8"}};
-    if (!database_.empty()) {
-        params.emplace("dbname", database_);
-    }
-    auto backend = std::make_unique<Backend>(options_.upstream, params);
-    if (!user.empty()) {
-        // The login stays the gateway's: the PostgreSQL below need not know the user's password.
-        (void)backend->query(fmt::format("SET SESSION AUTHORIZATION {}", quoted_name(user)));
-        backend->count_in(counters.exchanges);
-    }
+std::unique_ptr<Backend> Cluster::connect(std::string_view role) {
+    auto backend = upstream_.as_role(role, database_);
+    backend->count_in(counters.exchanges);
     return backend;
 }
 
@@ -181,8 +169,10 @@ std::vector<std::vector<std::optional<std::string>>> Cluster::ask(const std::str
 }
 
 bool Cluster::has_role(std::string_view role) {
-    return !ask(fmt::format("SELECT 1 FROM pg_roles WHERE rolcanlogin AND rolname = {}",
-                            quoted_text(role)))
+    return !ask(fmt::format(
+                    "SELECT 1 FROM pg_roles r WHERE rolcanlogin AND rolname = {} AND NOT {}",
+                    quoted_text(role),
+                    powerful_role))
                 .empty();
 }
 
@@ -192,6 +182,77 @@ bool Cluster::granted(std::string_view role, std::string_view arn) {
                     quoted_text(role),
                     quoted_text(arn)))
                 .empty();
+}
+
+std::string Cluster::administer(const Work& work, Mode mode) {
+    std::string names;
+    for (const std::string& role : work.roles) {
+        names += fmt::format("{}{}", names.empty() ? "" : ", ", quoted_text(role));
+    }
+    const std::lock_guard lock(control_mutex_);
+    const auto powerful = names.empty()
+                              ? std::vector<std::vector<std::optional<std::string>>>{}
+                              : control_->query(fmt::format(
+                                    "SELECT rolname FROM pg_roles r WHERE rolname IN ({}) AND {}",
+                                    names,
+                                    powerful_role));
+    if (!powerful.empty()) {
+        return unsupported("feature not supported on system entity").bytes();
+    }
+    // All sessions share this connection: it must not wait for one that stalls.
+    const Answer answer = control_->run({"BEGIN",
+                                         "SET LOCAL lock_timeout = '1s'",
+                                         work.text,
+                                         mode == Mode::perform ? "COMMIT" : "ROLLBACK"});
+    if (answer.ok()) {
+        return {};
+    }
+    must(control_->run({"ROLLBACK"}));
+    if (answer.what().code == "55P03") {
+        return data_conflict().bytes();
+    }
+    std::string error;
+    append_message(error, 'E', answer.error);
+    return error;
+}
+
+std::int64_t Cluster::stored_size(std::string_view value) {
+    constexpr std::int32_t type_bytea = 17;
+    std::string bytes;
+    append_own(bytes, "BEGIN");
+    append_close_own(bytes);
+    append_message(bytes,
+                   'P',
+                   BodyWriter()
+                       .text(own_name)
+                       .text("INSERT INTO holdfast_gateway.scales VALUES ($1)")
+                       .int16(1)
+                       .int32(type_bytea)
+                       .body());
+    append_message(bytes,
+                   'B',
+                   BodyWriter()
+                       .text(own_name)
+                       .text(own_name)
+                       .int16(1)
+                       .int16(1)
+                       .int16(1)
+                       .int32(static_cast<std::int32_t>(value.size()))
+                       .bytes(value)
+                       .int16(0)
+                       .body());
+    append_message(bytes, 'E', BodyWriter().text(own_name).int32(0).body());
+    append_sync(bytes);
+    const std::lock_guard lock(control_mutex_);
+    if (!control_->exchange(bytes, {}).ok()) {
+        must(control_->run({"ROLLBACK"}));
+        return static_cast<std::int64_t>(value.size());
+    }
+    const auto size = control_->query(
+        "SELECT max(pg_column_size(value)) FROM"
+        " holdfast_gateway.scales");
+    must(control_->run({"ROLLBACK"}));
+    return std::stoll(size.at(0).at(0).value_or("0"));
 }
 
 std::optional<TableTraits> Cluster::traits(const TableName& name) {
@@ -215,9 +276,9 @@ std::optional<TableTraits> Cluster::traits(const TableName& name) {
         "  WHERE d.adrelid = a.attrelid AND d.adnum = a.attnum), false),"
         " EXISTS (SELECT FROM pg_constraint f WHERE f.confrelid = a.attrelid"
         "  AND (f.confdeltype IN ('c','n','d') OR f.confupdtype IN ('c','n','d')))"
-        " FROM pg_attribute a WHERE a.attrelid = to_regclass({}) AND a.attnum > 0"
+        " FROM pg_attribute a WHERE a.attrelid = {} AND a.attnum > 0"
         " AND NOT a.attisdropped ORDER BY 3, a.attnum",
-        quoted_text(key)));
+        oid_of(name.schema, name.name)));
     if (columns.empty()) {
         return std::nullopt;
     }
@@ -276,7 +337,8 @@ std::vector<WritingFunction> Cluster::writing_functions() {
              " LATERAL (SELECT coalesce(pg_get_function_sqlbody(p.oid), p.prosrc) AS body) f"
              " WHERE p.provolatile = 'v' AND p.prokind = 'f' AND p.pronamespace NOT IN"
              " (SELECT oid FROM pg_namespace WHERE nspname IN"
-             "  ('pg_catalog', 'information_schema', 'sys', 'holdfast_gateway'))")) {
+             "  ('pg_catalog', 'information_schema', 'sys', 'holdfast_gateway',"
+             "   'holdfast_gateway_owner'))")) {
         (*row[2] == "t" ? writing : others).push_back({*row[0], *row[1], *row[3] == "t"});
     }
     for (std::size_t i = 0; i < writing.size(); ++i) {  // Grows by those who call them.
@@ -310,6 +372,18 @@ void Cluster::look_into_functions(CheckedStatement& statement) {
             statement.calls_volatile = statement.calls_volatile || function.differs;
             statement.returning = true;
             statement.rewrite.clear();
+        }
+    }
+}
+
+// A function of PostgreSQL's own must be one that is known to do no harm.
+void Cluster::refuse_functions(CheckedStatement& statement) {
+    for (const std::string& name : statement.system_functions) {
+        if (!statement.refusal && system_functions_.contains(name) && !is_accepted_function(name)) {
+            statement.refusal = Refusal{.rule = "function",
+                                        .code = "0A000",
+                                        .message = fmt::format("function {} not supported", name),
+                                        .offset = statement.offset};
         }
     }
 }
@@ -352,6 +426,7 @@ std::shared_ptr<const Script> Cluster::checked(std::string_view sql,
             resolve(*statement.target);
         }
         look_into_functions(statement);
+        refuse_functions(statement);
         stand_in(statement);
     }
     auto script = std::make_shared<const Script>(std::move(verdict));

@@ -11,11 +11,13 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "dialect/statement_rules.hpp"
 #include "gateway/backend.hpp"
 #include "gateway/fair_shared_mutex.hpp"
+#include "gateway/upstream.hpp"
 
 #include <holdfast/dsql/gateway.hpp>
 
@@ -67,8 +69,9 @@ private:
 // Safe to share between threads.
 class Cluster {
 public:
-    // Prepares the database: schema sys, the role admin.
+    // Prepares the database: schema sys, the rights of the role admin.
     Cluster(const GatewayOptions& options,
+            const Upstream& upstream,
             const Clock& clock,
             std::string id,
             std::string database);
@@ -77,11 +80,25 @@ public:
     [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
     [[nodiscard]] const std::string& id() const noexcept { return id_; }
     [[nodiscard]] Doorman& doorman() noexcept { return doorman_; }
-    // A new connection to the cluster's database, as this user.
-    [[nodiscard]] std::unique_ptr<Backend> connect(std::string_view user);
+    // A new connection to the cluster's database that has logged in as this role.
+    [[nodiscard]] std::unique_ptr<Backend> connect(std::string_view role);
+    // Whether there is such a role that may log in, and is an ordinary one.
     [[nodiscard]] bool has_role(std::string_view role);
     // Whether a role may be used by this identity.
     [[nodiscard]] bool granted(std::string_view role, std::string_view arn);
+
+    // Work that an ordinary role cannot do, by the gateway's own role: `text` is the gateway's,
+    // made from what a statement means. It must not concern a powerful role. Rehearsed, it is
+    // undone.
+    enum class Mode : std::uint8_t { rehearse, perform };
+    struct Work {
+        std::string text;
+        std::vector<std::string> roles;  // All that it names.
+    };
+    // The server's error, or ours; empty if it went well.
+    [[nodiscard]] std::string administer(const Work& work, Mode mode);
+    // How many bytes a value has once it is compressed, as the server below does it.
+    [[nodiscard]] std::int64_t stored_size(std::string_view value);
 
     // Around every statement that writes or locks, every replay, and every commit until its flush.
     // Whoever is alone can be sure that all others who hold row locks are idle, and can be moved
@@ -141,8 +158,10 @@ private:
     [[nodiscard]] std::vector<std::vector<std::optional<std::string>>> ask(const std::string& sql);
     [[nodiscard]] std::vector<WritingFunction> writing_functions();
     void look_into_functions(CheckedStatement& statement);
+    void refuse_functions(CheckedStatement& statement);
 
     const GatewayOptions& options_;
+    const Upstream& upstream_;
     const Clock& clock_;
     std::string id_;
     std::string database_;
@@ -151,6 +170,7 @@ private:
 
     std::mutex control_mutex_;
     std::unique_ptr<Backend> control_;
+    std::unordered_set<std::string> system_functions_;  // Names in pg_catalog.
 
     std::mutex catalogue_mutex_;
     std::uint64_t version_ = 1;

@@ -38,12 +38,15 @@ auto chosen(const Names& names, std::string_view what, const std::string& word) 
         }
         known += fmt::format("{}{}", known.empty() ? "" : ", ", name);
     }
-    throw InvalidArgument(fmt::format("'{}' is no {}; choose from {}", word, what, known));
+    throw InvalidArgument(fmt::format("'{}' is not a {}; choose from {}", word, what, known));
 }
 
-// An object with no other names than these; an empty text is an empty one.
+// An object with no other names than these.
 Json object_in(std::string_view text, std::initializer_list<std::string_view> names) {
-    Json json = text.empty() ? Json::object() : Json::parse(text, nullptr, false);
+    if (text.empty()) {
+        throw InvalidArgument("the body is empty; send a JSON object, {} for the defaults");
+    }
+    const Json json = Json::parse(text, nullptr, false);
     if (!json.is_object()) {
         throw InvalidArgument("the body is not a JSON object");
     }
@@ -76,7 +79,7 @@ HttpAnswer answer_json(std::string text) {
     return {.body = std::move(text) + "\n", .type = "application/json"};
 }
 
-// What the caller got wrong is theirs to read, and not a failure of ours.
+// A mistake of the caller is a 400 with the reason, not a failure of the server.
 HttpRoute route(std::string method, std::string path, std::function<void(const std::string&)> act) {
     return {std::move(method), std::move(path), [act = std::move(act)](const std::string& body) {
                 try {
@@ -120,6 +123,7 @@ FaultRule fault_rule_from_json(std::string_view text) {
 
 std::string to_json(const GatewayStats& stats) {
     return Json{{"connections", stats.connections},
+                {"strangers", stats.strangers},
                 {"opened", stats.opened},
                 {"commits", stats.commits},
                 {"conflicts", stats.conflicts},
@@ -130,6 +134,6 @@ std::string to_json(const GatewayStats& stats) {
 }
 
 GatewayControl::GatewayControl(Gateway& gateway, const HttpAddress& address)
-    : server_(address, routes(gateway), "--control") {}
+    : server_(address, routes(gateway), "--control", {.same_origin_only = true}) {}
 
 }  // namespace holdfast::dsql

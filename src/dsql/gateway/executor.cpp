@@ -39,9 +39,13 @@ Ending Ending::done(std::string_view tag) {
     return ending;
 }
 
-Executor::Executor(Cluster& cluster, std::unique_ptr<Backend> backend, bool early_abort)
+Executor::Executor(Cluster& cluster,
+                   std::unique_ptr<Backend> backend,
+                   std::string role,
+                   bool early_abort)
     : cluster_(cluster),
       backend_(std::move(backend)),
+      role_(std::move(role)),
       early_abort_(early_abort),
       schema_seen_(cluster.version()) {}
 
@@ -77,6 +81,8 @@ void Executor::end() {
     log_.clear();
     tables_.clear();
     changed_.clear();
+    before_commit_.clear();
+    after_commit_.clear();
 }
 
 void Executor::rollback(const Hold&) {
@@ -309,6 +315,9 @@ Ending Executor::execute(Hold& hold, const Call& call, std::string_view bytes, c
     }
     if (const auto response = objection_to_size(call)) {
         return refuse(hold, *response);
+    }
+    if (auto work = work_of(statement)) {
+        return administer(hold, statement, std::move(*work));
     }
     tables_.insert(tables_.end(), statement.tables.begin(), statement.tables.end());
     if (statement.kind == Kind::deallocate) {

@@ -78,7 +78,11 @@ public:
     using Hold = std::unique_lock<Occupancy>;
     using Sink = std::function<void(const Message&)>;
 
-    Executor(Cluster& cluster, std::unique_ptr<Backend> backend, bool early_abort);
+    // Requires: the backend has logged in as `role`.
+    Executor(Cluster& cluster,
+             std::unique_ptr<Backend> backend,
+             std::string role,
+             bool early_abort);
 
     [[nodiscard]] Hold hold() { return Hold(busy_); }
     [[nodiscard]] Backend& backend() noexcept { return *backend_; }
@@ -189,7 +193,6 @@ private:
 
     [[nodiscard]] std::optional<ErrorResponse> objection(const CheckedStatement& statement);
     [[nodiscard]] std::optional<ErrorResponse> objection_to_size(const Call& call);
-    [[nodiscard]] std::int64_t stored_size(std::string_view value);
     [[nodiscard]] std::optional<ErrorResponse> objection_to_mixture(
         const CheckedStatement& statement);
     [[nodiscard]] Ending run_in_turn(const Call& call, std::string_view bytes, const Sink& sink);
@@ -199,6 +202,11 @@ private:
     [[nodiscard]] bool depends_on_own_writes(const CheckedStatement& statement) const;
     [[nodiscard]] Ending told_early();
     [[nodiscard]] Ending answer_as_run(const Call& call, const Sink& sink);
+    // What the gateway has to do for the client, because an ordinary role cannot.
+    [[nodiscard]] std::optional<Cluster::Work> work_of(const CheckedStatement& statement) const;
+    [[nodiscard]] Ending administer(const Hold& hold,
+                                    const CheckedStatement& statement,
+                                    Cluster::Work work);
     [[nodiscard]] Answer run_own(std::string text);
     [[nodiscard]] Ending order_job(const Call& call, const Sink& sink, std::string_view failure);
     [[nodiscard]] Ending leave_invalid_index(const Call& call, const Sink& sink);
@@ -262,6 +270,7 @@ private:
 
     Cluster& cluster_;
     std::unique_ptr<Backend> backend_;
+    const std::string role_;
     const bool early_abort_;
     Occupancy busy_;
     std::uint64_t schema_seen_;
@@ -284,8 +293,10 @@ private:
     Steady began_{};
     std::uint64_t schema_at_begin_ = 0;
     std::vector<Call> log_;
-    std::vector<TableName> tables_;   // Touched.
-    std::vector<TableName> changed_;  // By DDL.
+    std::vector<TableName> tables_;             // Touched.
+    std::vector<TableName> changed_;            // By DDL.
+    std::vector<Cluster::Work> before_commit_;  // Rehearsed; done when the transaction ends well.
+    std::vector<std::string> after_commit_;     // Statements of ours, for the gateway's role.
 };
 
 }  // namespace holdfast::dsql

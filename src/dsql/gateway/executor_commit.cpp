@@ -134,6 +134,12 @@ Ending Executor::commit(Hold& hold) {
     if (bytes_ > cluster_.options().limits.bytes) {
         return too_large(hold);
     }
+    for (const Cluster::Work& work : before_commit_) {
+        if (std::string error = cluster_.administer(work, Cluster::Mode::perform); !error.empty()) {
+            rollback(hold);
+            return {.completion = {}, .error = std::move(error)};
+        }
+    }
     const Progress progress = doomed_ ? Progress{} : run_together(hold, {}, true);
     if (progress.committed) {
         return *progress.committed;
@@ -144,6 +150,7 @@ Ending Executor::commit(Hold& hold) {
 // What COMMIT has answered, whatever it was.
 Ending Executor::ended(const Answer& answer) {
     const std::vector<TableName> changed = std::move(changed_);
+    const std::vector<std::string> afterwards = std::move(after_commit_);
     const bool ddl = ddl_ > 0;
     const bool given_up = cancelled_ || yielded_;  // Its deferred checks, for somebody's sake.
     end();
@@ -156,6 +163,10 @@ Ending Executor::ended(const Answer& answer) {
         return Ending::failed(data_conflict());
     }
     ++cluster_.counters.commits;
+    for (const std::string& text : afterwards) {
+        // What was ordered is done; only the record of it can be missing.
+        (void)cluster_.administer({.text = text, .roles = {}}, Cluster::Mode::perform);
+    }
     if (ddl) {
         const bool current = schema_seen_ == cluster_.version();
         cluster_.schema_changed(changed);

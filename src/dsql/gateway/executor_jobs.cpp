@@ -42,13 +42,13 @@ Ending Executor::leave_invalid_index(const Call& call, const Sink& sink) {
     replay();
     std::string plain = statement.text;
     plain.replace(find_word(plain, "unique"), std::string_view("unique").size(), "");
-    for (std::string text : {std::move(plain),
-                             fmt::format("SELECT holdfast_gateway.invalidate({})",
-                                         quoted_text(quoted_name(statement.index_name)))}) {
-        if (const Answer answer = run_own(std::move(text)); !answer.ok()) {
-            return failed_with(answer);
-        }
+    if (const Answer answer = run_own(std::move(plain)); !answer.ok()) {
+        return failed_with(answer);
     }
+    // An index lies in the schema of its table.
+    after_commit_.push_back(fmt::format(
+        "SELECT holdfast_gateway_owner.invalidate({})",
+        oid_of(statement.target ? statement.target->schema : std::string{}, statement.index_name)));
     changed_.insert(changed_.end(), statement.tables.begin(), statement.tables.end());
     return order_job(call, sink, "Found duplicate key while validating index for UCVs");
 }
@@ -61,17 +61,16 @@ Ending Executor::order_job(const Call& call, const Sink& sink, std::string_view 
     const std::string object = !statement.index_name.empty() ? statement.index_name
                                : statement.target            ? statement.target->name
                                                              : std::string{};
-    const Answer answer = run_own(
-        fmt::format("SELECT holdfast_gateway.add_job({}, {}, 'pg_class'::regclass, {}, {}, {}, {})",
+    after_commit_.push_back(
+        fmt::format("INSERT INTO holdfast_gateway.jobs SELECT {0}, {1}, 'pg_class'::regclass, {2},"
+                    " {3}, {4}, {5}, now(), now() + {6} * interval '1 millisecond'",
                     quoted_text(id),
                     quoted_text(index ? "INDEX_BUILD" : "VALIDATE_CONSTRAINT"),
+                    oid_of(statement.target ? statement.target->schema : std::string{}, object),
                     quoted_text(object),
                     quoted_text(failure),
                     !failure.empty(),
                     cluster_.options().job_duration.count()));
-    if (!answer.ok()) {
-        return failed_with(answer);
-    }
     std::string bytes;
     if (call.simple) {
         append_message(bytes, 'T', job_description());

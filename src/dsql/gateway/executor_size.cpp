@@ -12,8 +12,7 @@ struct TypeName {
     std::int32_t oid;
     std::string_view name;
 };
-constexpr std::int32_t type_bytea = 17;
-constexpr std::array type_names{TypeName{type_bytea, "bytea"},
+constexpr std::array type_names{TypeName{17, "bytea"},
                                 TypeName{114, "json"},
                                 TypeName{3802, "jsonb"},
                                 TypeName{1043, "varchar"}};
@@ -55,33 +54,6 @@ std::string_view type_at(std::string_view types, int index) {
 
 }  // namespace
 
-// How many bytes a value has once it is compressed, as the server below does it.
-std::int64_t Executor::stored_size(std::string_view value) {
-    auto script = std::make_shared<Script>(1);
-    script->front().text = "SELECT holdfast_gateway.stored_size($1)";
-    const Call call{.script = script,
-                    .statement = &script->front(),
-                    .types = BodyWriter().int16(1).int32(type_bytea).body(),
-                    .arguments = BodyWriter()
-                                     .int16(1)
-                                     .int16(1)
-                                     .int16(1)
-                                     .int32(static_cast<std::int32_t>(value.size()))
-                                     .bytes(value)
-                                     .int16(0)
-                                     .body()};
-    std::string size;
-    const Answer answer =
-        exchange(bytes_of(call, call.statement->text, false), [&size](const Message& message) {
-            if (message.type == 'D') {
-                BodyReader body(message.body);
-                (void)body.int16();
-                size = body.bytes(static_cast<std::size_t>(body.int32()));
-            }
-        });
-    return answer.ok() ? std::stoll(size) : static_cast<std::int64_t>(value.size());
-}
-
 std::optional<ErrorResponse> Executor::objection_to_size(const Call& call) {
     const std::int64_t limit = cluster_.options().limits.value_bytes;
     if (call.statement->kind != Kind::write ||
@@ -89,7 +61,7 @@ std::optional<ErrorResponse> Executor::objection_to_size(const Call& call) {
         return std::nullopt;
     }
     const auto value = first_longer_than(call.arguments, limit);
-    if (!value || stored_size(value->bytes) <= limit) {
+    if (!value || cluster_.stored_size(value->bytes) <= limit) {
         return std::nullopt;
     }
     return ErrorResponse{

@@ -1,18 +1,21 @@
 #include <holdfast/dsql/gateway.hpp>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
-#include <list>
 #include <mutex>
 #include <system_error>
 #include <thread>
 
+#include "gateway/clients.hpp"
 #include "gateway/cluster.hpp"
 #include "gateway/executor.hpp"
 #include "gateway/wire/handshake.hpp"
 #include "gateway/wire/wire_session.hpp"
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
@@ -20,6 +23,7 @@
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -90,40 +94,18 @@ int port_of(int fd) {
                      : reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
 }
 
-bool names_a_database(const std::string& upstream) {
-    // With an empty path libpq would take the user's name; so does our "no database".
-    const std::size_t authority = upstream.find("://");
-    if (authority == std::string::npos) {
-        return upstream.find("dbname") != std::string::npos;
+// Most descriptors are for those who have logged in, and for their connections below.
+std::size_t strangers_max(const GatewayLimits& limits) {
+    constexpr std::size_t share = 4;
+    rlimit files{};
+    if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY) {
+        return limits.strangers;
     }
-    const std::size_t path = upstream.find('/', authority + 3);
-    const std::size_t query = upstream.find('?', authority);
-    return path < query && path + 1 < std::min(query, upstream.size());
+    return std::min(limits.strangers, static_cast<std::size_t>(files.rlim_cur) / share);
 }
 
-// What would fail for every client is said once, to who starts the gateway.
-GatewayOptions checked(GatewayOptions options) {
-    constexpr int oldest = 150000;
-    Backend::Params params;
-    if (!names_a_database(options.upstream)) {
-        params.emplace("dbname", "postgres");
-    }
-    Backend backend(options.upstream, params);
-    const auto facts = backend.query(
-        "SELECT rolname, rolsuper, current_setting('server_version'),"
-        " current_setting('server_version_num')::int FROM pg_roles WHERE rolname = current_user");
-    const auto& row = facts.at(0);
-    if (*row[1] != "t") {
-        throw InvalidArgument(fmt::format(
-            "'{}' is no superuser of the PostgreSQL below, and the gateway has to act for others; "
-            "name one in the upstream",
-            *row[0]));
-    }
-    if (std::stoi(*row[3]) < oldest) {
-        throw InvalidArgument(
-            fmt::format("the PostgreSQL below is {}; the gateway needs 15 or newer", *row[2]));
-    }
-    return options;
+UniqueFd spare_descriptor() {
+    return UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 
 }  // namespace
@@ -131,13 +113,19 @@ GatewayOptions checked(GatewayOptions options) {
 class Gateway::Listener {
 public:
     explicit Listener(GatewayOptions options)
-        : options_(checked(std::move(options))),
+        : options_(std::move(options)),
+          upstream_(options_.upstream),
           clock_(options_.clock != nullptr ? *options_.clock : system_clock()),
           context_((::signal(SIGPIPE, SIG_IGN), tls_context(options_))),
-          one_database_(names_a_database(options_.upstream)),
           early_abort_(options_.early_abort),
+          clients_(
+              strangers_max(options_.limits),
+              options_.make_thread,
+              [this](Client& client) { serve(client); },
+              [this] { wake(); }),
           socket_(listen_on(options_.host, options_.port)),
-          wake_(::eventfd(0, EFD_CLOEXEC)),
+          wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+          spare_(spare_descriptor()),
           port_(port_of(socket_.get())),
           thread_([this] { listen(); }) {}
 
@@ -147,6 +135,7 @@ public:
 
     [[nodiscard]] GatewayStats stats() {
         GatewayStats stats;
+        stats.strangers = static_cast<std::int64_t>(clients_.strangers());
         const std::lock_guard lock(clusters_mutex_);
         for (const auto& [id, cluster] : clusters_) {
             stats.connections += cluster->counters.open;
@@ -180,39 +169,26 @@ public:
 
     void set_early_abort(bool early) { early_abort_ = early; }
 
-    void hang_up(std::string_view cluster) {
-        const std::lock_guard lock(clients_mutex_);
-        for (Client& client : clients_) {
-            if (cluster.empty() || client.cluster == cluster) {
-                ::shutdown(client.fd.get(), SHUT_RDWR);
-            }
-        }
-    }
+    void hang_up(std::string_view cluster) { clients_.hang_up(cluster); }
 
     void stop() {
         if (stopped_.exchange(true)) {
             return;
         }
-        const std::uint64_t one = 1;
-        (void)!::write(wake_.get(), &one, sizeof one);
+        wake();
         thread_.join();
         hang_up({});
         cut_off();
-        std::list<Client> left;
-        {
-            const std::lock_guard lock(clients_mutex_);
-            left.swap(clients_);
-        }
-        left.clear();  // Joins their threads.
+        clients_.join();
     }
 
 private:
-    struct Client {
-        UniqueFd fd;
-        std::string cluster;
-        std::atomic<bool> ended = false;
-        std::jthread thread;
-    };
+    using Client = Clients::Client;
+
+    void wake() noexcept {
+        const std::uint64_t one = 1;
+        (void)!::write(wake_.get(), &one, sizeof one);
+    }
 
     // A statement may run for long, and its client is gone.
     void cut_off() noexcept {
@@ -227,30 +203,70 @@ private:
     }
 
     void listen() {
+        bool full = false;  // Only the end of a connection helps.
         while (!stopped_) {
-            std::array<pollfd, 2> entries{pollfd{socket_.get(), POLLIN, 0},
-                                          pollfd{wake_.get(), POLLIN, 0}};
-            (void)::poll(entries.data(), entries.size(), -1);
-            const int fd = ::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-            if (fd < 0) {
-                continue;
+            constexpr int look_again_ms = 100;
+            std::array<pollfd, 2> entries{
+                pollfd{wake_.get(), POLLIN, 0},
+                pollfd{socket_.get(), static_cast<short>(full ? 0 : POLLIN), 0}};
+            (void)::poll(entries.data(), entries.size(), full ? look_again_ms : -1);
+            std::uint64_t count = 0;
+            (void)!::read(wake_.get(), &count, sizeof count);
+            clients_.reap();
+            try {
+                full = !stopped_ && !accept();
+            } catch (const std::exception& error) {  // Out of memory: the next one may have more.
+                log("a connection cannot be taken", error.what());
             }
-            const int on = 1;
-            ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-            const std::lock_guard lock(clients_mutex_);
-            std::erase_if(clients_, [](const Client& client) { return client.ended.load(); });
-            Client& client = clients_.emplace_back();
-            client.fd = UniqueFd(fd);
-            client.thread = std::jthread([this, &client] {
-                serve(client);
-                ::shutdown(client.fd.get(), SHUT_RDWR);
-                client.ended = true;
-            });
         }
     }
 
+    // False if a connection that waits must wait longer.
+    bool accept() {
+        if (!clients_.has_room()) {
+            return false;
+        }
+        UniqueFd fd(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        if (fd) {
+            const int on = 1;
+            ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+            if (!clients_.take(std::move(fd))) {
+                log("a connection was refused", "no thread can be made for it");
+            }
+            return true;
+        }
+        const bool starved =
+            errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+        if (!starved) {
+            return true;
+        }
+        if (!clients_.dismiss_stranger()) {
+            refuse_one();
+        }
+        return false;
+    }
+
+    // All descriptors serve those who have logged in: whoever knocks hears so at once.
+    void refuse_one() {
+        spare_ = UniqueFd();
+        {
+            const UniqueFd fd(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+        }
+        spare_ = spare_descriptor();
+        log("a connection was refused", "the process has no file descriptor left");
+    }
+
     void serve(Client& client) noexcept {
+        try {
+            serve_in_turn(client);
+        } catch (const std::exception& error) {  // Also of what was to be said about another one.
+            log("a connection has failed", error.what());
+        }
+    }
+
+    void serve_in_turn(Client& client) {
         Channel channel(client.fd.get());
+        channel.limit(Deadline::after(options_.limits.login_time));
         Tls tls;
         try {
             converse(client, channel, tls);
@@ -269,8 +285,6 @@ private:
                               .message = long_message ? "invalid message length" : error.what(),
                               .fatal = true}
                     .bytes());
-        } catch (const std::exception& error) {
-            log("a connection has failed", error.what());
         }
         if (tls) {
             SSL_shutdown(tls.get());
@@ -278,8 +292,7 @@ private:
     }
 
     void converse(Client& client, Channel& channel, Tls& tls) {
-        // Ours, the service's bound is of the message; the startup packet has no type.
-        MessageStream stream(Opening::untyped, options_.limits.message_bytes);
+        MessageStream stream(Opening::untyped, options_.limits.startup_bytes);
         const auto startup = read_startup(channel, stream, client.fd.get(), context_.get(), tls);
         if (!startup) {
             return;
@@ -295,6 +308,11 @@ private:
         if (const auto response = objection_to(*startup)) {
             return say(*response);
         }
+        // Before the token is found good, nothing is asked of the server below.
+        const auto identity = identify(options_, clock_.wall_now(), *startup, channel, stream);
+        if (const auto* response = std::get_if<ErrorResponse>(&identity)) {
+            return say(*response);
+        }
         Cluster* cluster = find(startup->cluster_id());
         if (cluster == nullptr) {
             return say({.code = "08006",
@@ -302,10 +320,7 @@ private:
                         .hint = "There is no such cluster.",
                         .fatal = true});
         }
-        {
-            const std::lock_guard lock(clients_mutex_);
-            client.cluster = cluster->id();
-        }
+        clients_.know(client, cluster->id());
         if (const auto fault = cluster->fault_at(FaultPoint::connect)) {
             return say_fault(say, *fault);
         }
@@ -314,9 +329,11 @@ private:
         }
         const std::shared_ptr<void> leaves(nullptr,
                                            [cluster](void*) { cluster->doorman().leave(); });
-        if (const auto response = authenticate(*cluster, *startup, channel, stream)) {
+        if (const auto response = authorize(*cluster, *startup, std::get<std::string>(identity))) {
             return say(*response);
         }
+        channel.limit(std::nullopt);
+        stream.limit(options_.limits.message_bytes);
         talk(*cluster, *startup, channel, stream);
     }
 
@@ -345,8 +362,8 @@ private:
         auto backend = open_backend(cluster, startup);
         const std::string handshake = welcome(*backend, startup);
         const int pid = backend->pid();
-        const auto executor =
-            std::make_shared<Executor>(cluster, std::move(backend), early_abort_.load());
+        const auto executor = std::make_shared<Executor>(
+            cluster, std::move(backend), startup.value("user"), early_abort_.load());
         cluster.enter(pid, executor);
         const std::shared_ptr<void> leaves(nullptr, [&cluster, pid](void*) {
             --cluster.counters.open;
@@ -365,8 +382,12 @@ private:
         auto& cluster = clusters_[id];
         if (!cluster) {
             try {
-                cluster = std::make_unique<Cluster>(
-                    options_, clock_, id, one_database_ ? std::string{} : id);
+                cluster =
+                    std::make_unique<Cluster>(options_,
+                                              upstream_,
+                                              clock_,
+                                              id,
+                                              upstream_.names_a_database() ? std::string{} : id);
             } catch (const Error& error) {
                 clusters_.erase(id);
                 log("a cluster cannot be served", error.what());
@@ -388,9 +409,9 @@ private:
     }
 
     GatewayOptions options_;
+    const Upstream upstream_;
     const Clock& clock_;
     Context context_;
-    const bool one_database_;
     std::atomic<bool> early_abort_;
     std::atomic<bool> stopped_ = false;
 
@@ -398,11 +419,11 @@ private:
     std::map<std::string, std::unique_ptr<Cluster>> clusters_;
     std::vector<FaultRule> rules_;
 
-    std::mutex clients_mutex_;
-    std::list<Client> clients_;
+    Clients clients_;
 
     UniqueFd socket_;
     UniqueFd wake_;
+    UniqueFd spare_;  // Given up to tell one who knocks that there is no other.
     int port_;
     std::thread thread_;
 };

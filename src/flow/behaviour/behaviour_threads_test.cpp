@@ -212,9 +212,7 @@ TEST_F(ThreadsBehaviour, AnActivityMayRunLongerThanItsLease) {
         std::this_thread::yield();
     }
     // A moment after the first leases have lapsed.
-    const auto now_us = std::chrono::duration_cast<std::chrono::microseconds>(
-        std::chrono::system_clock::now().time_since_epoch());
-    place.db.advance_clock(std::chrono::microseconds{first_us} - now_us + 1ms);
+    place.db.advance_clock(std::chrono::microseconds{first_us - place.db.lease_now_us()} + 1ms);
     Runtime rival(store, behaviour_registry(), manual_options());
     rival.run_until_idle();
     released.count_down();
@@ -229,7 +227,7 @@ TEST_F(ThreadsBehaviour, AShortActivityEndsBeforeItsLeaseNeedsRenewal) {
     std::int64_t lease_us = 0;
     activity("short", [&](ActivityContext&, const std::string& arg) {
         const std::int64_t until = place.db.number("SELECT available_at_us FROM flow_activities");
-        lease_us = until - place.db.number("SELECT updated_us FROM flow_instances");
+        lease_us = until - place.db.lease_now_us();
         return arg;
     });
     code("one", [](Context& ctx, std::string, std::string) -> Task<std::string> {

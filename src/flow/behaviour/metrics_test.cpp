@@ -187,11 +187,15 @@ TEST_P(MetricsBehaviour, FailuresAreToldApartByTheirKind) {
     });
     RuntimeOptions options = counting();
     options.max_attempts = 1;
-    restart(behaviour_registry(), options);
+    Registry registry = behaviour_registry();
+    registry.on_nondeterminism(NondeterminismPolicy::fail);
+    restart(registry, options);
     run_script("work", "a", "bad");
     run_script("panics", "p");
     run_script("late", "l");
     run_script("lost", "n");
+    place.db.advance_clock(1min);
+    EXPECT_EQ(client.provider().claim_activities({}).size(), 1U) << "by a worker that dies";
     run_script("wait", "c");
     client.cancel("c", "not wanted");
     run_script("changed", "d");
@@ -199,7 +203,7 @@ TEST_P(MetricsBehaviour, FailuresAreToldApartByTheirKind) {
         std::string heard = co_await ctx.receive(inbox);
         co_return heard;
     });
-    restart(behaviour_registry(), options);
+    restart(registry, options);
     for (int i = 0; i < 3; ++i) {
         advance(2min);
     }

@@ -276,13 +276,14 @@ TEST_P(RestartBehaviour, AChildPoisonedBeforeItsFirstTurnStaysItsParents) {
         Payload answer = co_await ctx.child("test.nobody", input).id("c");
         co_return answer.json;
     });
+    run_script("parent", "p");
+    runtime.reset();
+    place.db.advance_clock(1min);
+    dispatchers_die(2);
     RuntimeOptions options = manual_options();
     options.max_attempts = 2;
     restart(behaviour_registry(), options);
-    run_script("parent", "p");
-    for (int i = 0; i < 3; ++i) {
-        advance(1min);
-    }
+    run();
     EXPECT_EQ(failure("c").kind, FailureKind::poison);
     EXPECT_EQ(failure("p").kind, FailureKind::poison);
     EXPECT_EQ(info("c").parent, (ParentLink{.instance = "p", .execution = 1, .event = 2}));

@@ -19,7 +19,7 @@ Workflow<std::string> speaks(Context& ctx, std::string arg) {
 }
 // Takes a version of its child's code, or leaves it to the registry.
 template <int V>
-Workflow<std::string> quick(Context& ctx, std::string arg) {
+Workflow<std::string> greeter(Context& ctx, std::string arg) {
     co_return "v" + std::to_string(V) + " " + arg + " as " + ctx.version();
 }
 // Eternal: the first version continues, the second one ends.
@@ -40,8 +40,8 @@ Workflow<std::string> eternal(Context& ctx, std::string arg) {
 
 HOLDFAST_NAME(holdfast::flow::tests::speaks<1>, "test.speaks");
 HOLDFAST_NAME(holdfast::flow::tests::speaks<2>, "test.speaks");
-HOLDFAST_NAME(holdfast::flow::tests::quick<1>, "test.quick");
-HOLDFAST_NAME(holdfast::flow::tests::quick<2>, "test.quick");
+HOLDFAST_NAME(holdfast::flow::tests::greeter<1>, "test.greeter");
+HOLDFAST_NAME(holdfast::flow::tests::greeter<2>, "test.greeter");
 HOLDFAST_NAME(holdfast::flow::tests::eternal<1>, "test.eternal");
 HOLDFAST_NAME(holdfast::flow::tests::eternal<2>, "test.eternal");
 
@@ -54,13 +54,13 @@ protected:
 
     static Registry first() {
         Registry registry = behaviour_registry();
-        registry.workflow<&speaks<1>>("1.0.0").workflow<&quick<1>>("1.0.0").workflow<&eternal<1>>(
+        registry.workflow<&speaks<1>>("1.0.0").workflow<&greeter<1>>("1.0.0").workflow<&eternal<1>>(
             "1.0.0");
         return registry;
     }
     static Registry both() {
         Registry registry = first();
-        registry.workflow<&speaks<2>>("2.0.0").workflow<&quick<2>>("2.0.0").workflow<&eternal<2>>(
+        registry.workflow<&speaks<2>>("2.0.0").workflow<&greeter<2>>("2.0.0").workflow<&eternal<2>>(
             "2.0.0");
         return registry;
     }
@@ -72,16 +72,16 @@ TEST_F(VersionBehaviour, AStartTakesTheNewestThePinnedOrTheOneItNames) {
     HOLDFAST_CHECK("runtime runtime_start_versioned_string_uses_explicit_version");
     HOLDFAST_CHECK("runtime runtime_start_versioned_typed_uses_explicit_version");
     HOLDFAST_CHECK("runtime sample_versioning_start_latest_vs_exact_fs");
-    client.start<&quick<1>>("newest", "a");
-    client.start_with<&quick<1>>({.version = "1.0.0"}, "named", "a");
-    client.start_by_name({.version = "1.0.0"}, "test.quick", "by name", Payload{R"(["a"])"});
+    client.start<&greeter<1>>("newest", "a");
+    client.start_with<&greeter<1>>({.version = "1.0.0"}, "named", "a");
+    client.start_by_name({.version = "1.0.0"}, "test.greeter", "by name", Payload{R"(["a"])"});
     run();
     EXPECT_EQ(result("newest"), "v2 a as 2.0.0");
     EXPECT_EQ(result("named"), "v1 a as 1.0.0");
     EXPECT_EQ(result("by name"), "v1 a as 1.0.0");
-    restart(both().pin("test.quick", "1.0.0"));
-    client.start<&quick<1>>("pinned", "a");
-    client.start_with<&quick<1>>({.version = "2.0.0"}, "all the same", "a");
+    restart(both().pin("test.greeter", "1.0.0"));
+    client.start<&greeter<1>>("pinned", "a");
+    client.start_with<&greeter<1>>({.version = "2.0.0"}, "all the same", "a");
     run();
     EXPECT_EQ(result("pinned"), "v1 a as 1.0.0");
     EXPECT_EQ(result("all the same"), "v2 a as 2.0.0");
@@ -93,10 +93,10 @@ TEST_F(VersionBehaviour, ChildrenAndDetachedOnesLikewise) {
     HOLDFAST_CHECK("runtime sample_versioning_sub_orchestration_explicit_vs_policy_fs");
     HOLDFAST_CHECK("runtime detached_versioned_uses_policy_latest");
     code("parent", [](Context& ctx, std::string, std::string) -> Task<std::string> {
-        std::string named = co_await ctx.child<&quick<1>>("a").version("1.0.0");
-        std::string newest = co_await ctx.child<&quick<1>>("b");
-        ctx.detach<&quick<1>>("d-newest", "c");
-        ctx.detach_by_name("test.quick", "d-named", Payload{R"(["d"])"}, "1.0.0");
+        std::string named = co_await ctx.child<&greeter<1>>("a").version("1.0.0");
+        std::string newest = co_await ctx.child<&greeter<1>>("b");
+        ctx.detach<&greeter<1>>("d-newest", "c");
+        ctx.detach_by_name("test.greeter", "d-named", Payload{R"(["d"])"}, "1.0.0");
         co_return named + ", " + newest;
     });
     run_script("parent", "p");
@@ -109,9 +109,9 @@ TEST_F(VersionBehaviour, AParentFindsTheNewVersionOfItsChildWithoutAChange) {
     HOLDFAST_CHECK("runtime parent_calls_child_upgrade_child_and_verify_latest_used");
     HOLDFAST_CHECK("runtime e2e_rolling_deployment_version_upgrade");
     code("parent", [](Context& ctx, std::string, std::string) -> Task<std::string> {
-        std::string before = co_await ctx.child<&quick<1>>("a");
+        std::string before = co_await ctx.child<&greeter<1>>("a");
         co_await ctx.receive(inbox);
-        std::string after = co_await ctx.child<&quick<1>>("b");
+        std::string after = co_await ctx.child<&greeter<1>>("b");
         co_return before + ", " + after;
     });
     restart(first());
@@ -186,7 +186,7 @@ TEST_F(VersionBehaviour, ASecondStartChangesNothing) {
     EXPECT_EQ(result("s"), "v1 input! as 1.0.0");
 }
 
-TEST_F(VersionBehaviour, AVersionThatNobodyHasEndsAsPoison) {
+TEST_F(VersionBehaviour, AVersionThatNoWorkerHasIsWaitedFor) {
     HOLDFAST_CHECK("runtime continue_as_new_to_missing_version_fails_with_poison");
     HOLDFAST_CHECK("runtime backoff_custom_config");
     HOLDFAST_CHECK("runtime delete_poisoned_orchestration");
@@ -199,14 +199,20 @@ TEST_F(VersionBehaviour, AVersionThatNobodyHasEndsAsPoison) {
     run();
     tell("e", inbox, std::string("to 3.0.0"));
     EXPECT_EQ(status("e"), Status::running) << "a process that has it may come";
-    for (const auto pause : {10min, 15min, 15min}) {
+    int tries = 1;
+    for (const auto pause : {10min, 15min, 15min, 15min, 15min}) {
+        EXPECT_EQ(info("e").blocked.value().tries, tries);
         advance(pause - 1min);
-        EXPECT_EQ(status("e"), Status::running);
+        EXPECT_EQ(info("e").blocked.value().tries, tries) << "too early";
         advance(1min);
+        ++tries;
     }
+    EXPECT_EQ(status("e"), Status::running);
+    EXPECT_EQ(info("e").blocked->kind, BlockKind::unregistered);
+    EXPECT_THAT(info("e").blocked->reason, HasSubstr("test.eternal 3.0.0"));
+    client.terminate("e", "not wanted");
     run();
-    EXPECT_EQ(status("e"), Status::failed);
-    EXPECT_EQ(failure("e").kind, FailureKind::poison);
+    EXPECT_EQ(status("e"), Status::cancelled) << "that needs no code";
     EXPECT_EQ(client.remove("e").executions, 2);
     EXPECT_FALSE(client.info("e"));
 }

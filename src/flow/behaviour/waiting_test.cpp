@@ -135,7 +135,7 @@ TEST_F(WaitingBehaviour, AfterAResetTheLimitCountsAnew) {
     everybody_works();
     pass(1min);
     ASSERT_EQ(result("w"), "timeout NotStarted");
-    client.reset("w", {.event = 2});
+    client.reset("w", {.to = ResetTo::event, .event = 2});
     pass(59s);
     EXPECT_EQ(status("w"), Status::running);
     pass(1s);

@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "client/reset.hpp"
-#include "cron.hpp"
-#include "provider/columns.hpp"
+#include "name_check.hpp"
 #include "runtime/local_bus.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/clock.hpp>
+#include <holdfast/base/cron.hpp>
 #include <holdfast/base/error.hpp>
 #include <holdfast/base/uuid.hpp>
 #include <holdfast/flow_engine/limits.hpp>
@@ -332,22 +332,26 @@ bool Client::resume(std::string_view id) {
     return provider().resume(id) && send(id, ResumeMessage{}) == Delivery::delivered;
 }
 
-ExecutionId Client::reset(std::string_view id, const ResetOptions& options) {
+ResetPlan Client::plan(std::string_view id, const ResetOptions& options) {
     const auto runs = [&](const std::string& child) {
         const std::optional<InstanceInfo> found = provider().info(child);
         return found && !is_final(found->status);
     };
+    const std::optional<InstanceInfo> found = provider().info(id);
+    if (!found) {
+        unknown_instance(id);
+    }
+    return plan_reset(std::string(id),
+                      found->execution,
+                      history(id, found->execution),
+                      options,
+                      runs,
+                      provider().now());
+}
+
+ExecutionId Client::reset(std::string_view id, const ResetOptions& options) {
     for (int tries = 0; tries < reset_tries_max; ++tries) {
-        const std::optional<InstanceInfo> found = provider().info(id);
-        if (!found) {
-            unknown_instance(id);
-        }
-        const ResetInstance request = plan_reset(std::string(id),
-                                                 found->execution,
-                                                 history(id, found->execution),
-                                                 options,
-                                                 runs,
-                                                 provider().now());
+        const ResetInstance request = plan(id, options).reset;
         if (provider().reset(request)) {
             store_->bus().mailed(request.instance);
             store_->bus().changed(request.instance);

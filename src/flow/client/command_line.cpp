@@ -159,12 +159,15 @@ private:
     ::sigset_t before_{};
 };
 
-int run(const Registry& registry, Words words) {
+int run(const Registry& registry, Words words, sql::DatabaseOptions options) {
     words.no_more();
     const std::string url = database_url(words);
     HeldSignals signals;
     const std::unique_ptr<Logger> logger = make_logger({.level = Level::warn});
-    Store store{url, {.logger = logger.get()}};
+    if (options.logger == nullptr) {
+        options.logger = logger.get();
+    }
+    Store store{url, std::move(options)};
     Runtime runtime{store, registry, {.logger = logger.get()}};
     fmt::print(stderr, "working on {}; SIGTERM ends it\n", fmt::join(registry.workflows(), ", "));
     signals.take();
@@ -206,7 +209,7 @@ int report_end(const InstanceInfo& info, bool json) {
     return exit_refused;
 }
 
-int start(const Registry& registry, Words words) {
+int start(const Registry& registry, Words words, const sql::DatabaseOptions& database) {
     const std::string name = words.take("the workflow to start");
     words.no_more();
     require_workflow(registry, name);
@@ -217,7 +220,7 @@ int start(const Registry& registry, Words words) {
                                .cron = words.option("--cron", "")};
     const milliseconds wait = words.duration("--wait", "0");
     const std::string id = words.option("--id", Uuid::v4().text());
-    Store store{database_url(words)};
+    Store store{database_url(words), database};
     Client client{store};
     if (wait.count() == 0) {
         const bool created = client.start_by_name(options, name, id, input);
@@ -234,13 +237,13 @@ int start(const Registry& registry, Words words) {
     return report_end(client.wait(id, wait), words.json());
 }
 
-int ask(const Registry& registry, Words words, bool update) {
+int ask(const Registry& registry, Words words, bool update, const sql::DatabaseOptions& options) {
     const std::string id = words.take("the instance");
     const std::string name = words.take(update ? "the update" : "the query");
     const Payload input = arguments_of(words.take_or("[]"));
     words.no_more();
     const milliseconds timeout = words.duration("--timeout", "10s");
-    sql::Database db{database_url(words)};
+    sql::Database db{database_url(words), options};
     Store store{db};
     Client client{store};
     // If no worker is running, or as well as another, we answer ourselves.
@@ -336,7 +339,9 @@ int replay(const Registry& registry, Words words) {
     return exit_done;
 }
 
-int dispatch(const Registry& registry, std::vector<std::string> words) {
+int dispatch(const Registry& registry,
+             std::vector<std::string> words,
+             const sql::DatabaseOptions& options) {
     if (words.empty() || std::ranges::find(verbs, words.front()) == verbs.end()) {
         throw InvalidArgument(fmt::format("say first what to do: {}{}",
                                           fmt::join(verbs, ", "),
@@ -345,7 +350,7 @@ int dispatch(const Registry& registry, std::vector<std::string> words) {
     const std::string name = words.front();
     words.erase(words.begin());
     if (name == "run") {
-        return run(registry, Words(std::move(words), {"--db"}));
+        return run(registry, Words(std::move(words), {"--db"}), options);
     }
     if (name == "start") {
         return start(registry,
@@ -357,21 +362,25 @@ int dispatch(const Registry& registry, std::vector<std::string> words) {
                             "--delay",
                             "--cron",
                             "--wait",
-                            "--on-duplicate"}));
+                            "--on-duplicate"}),
+                     options);
     }
     if (name == "replay") {
         return replay(registry, Words(std::move(words), {"--db", "--id", "--execution"}));
     }
-    return ask(registry, Words(std::move(words), {"--db", "--timeout"}), name == "update");
+    return ask(registry, Words(std::move(words), {"--db", "--timeout"}), name == "update", options);
 }
 
 }  // namespace
 
-int command_line(const Registry& registry, int argc, const char* const* argv) {
+int command_line(const Registry& registry,
+                 int argc,
+                 const char* const* argv,
+                 const sql::DatabaseOptions& options) {
     const std::string program =
         argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "holdfast";
     try {
-        return dispatch(registry, {argv + std::min(argc, 1), argv + argc});
+        return dispatch(registry, {argv + std::min(argc, 1), argv + argc}, options);
     } catch (const std::exception& error) {
         fmt::print(stderr, "{}: {}\n", program, sentence_of(error));
         return exit_code_of(error);

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "client/reset_cause.hpp"
 #include "runtime/turns.hpp"
 #include <fmt/core.h>
 
@@ -19,53 +20,30 @@ struct Cases : F... {
     using F::operator()...;
 };
 
-// What only says that the execution has ended, or what the end gave up.
-bool belongs_to_the_end(const Event& event) {
-    const auto* cancelled = std::get_if<OperationCancelled>(&event.body);
-    return is_terminal(event.body) || (cancelled != nullptr && cancelled->reason != "dropped");
-}
+// How many events stay, and what would have come next if that is the cause of the end.
+struct Cut {
+    std::size_t kept = 0;
+    std::optional<Event> cause{};
+    bool ran_out = false;  // Of a cause that is a timeout.
+};
 
-bool is_bad_news(const Event& event) {
-    return std::holds_alternative<ActivityFailedEvent>(event.body) ||
-           std::holds_alternative<ChildFailedEvent>(event.body) ||
-           std::holds_alternative<CancelRequested>(event.body);
-}
-
-// How many events stay.
-std::size_t kept(const std::vector<Event>& history, const ResetOptions& options) {
-    const auto end = std::ranges::find_if(history, belongs_to_the_end);
-    const auto lived = static_cast<std::size_t>(end - history.begin());
+Cut cut_of(const std::vector<Event>& history, const ResetOptions& options) {
     if (options.to == ResetTo::start) {
-        return 1;
+        return {.kept = 1};
     }
     if (options.to == ResetTo::before_failure) {
-        for (std::size_t i = lived; i > 1; --i) {
-            if (!is_bad_news(history[i - 1])) {
-                continue;
-            }
-            if (!std::holds_alternative<ChildFailedEvent>(history[i - 1].body)) {
-                return i - 1;
-            }
-            // A child that has failed stays so: another one is started.
-            const EventId child = history[i - 1].source;
-            const auto scheduled = std::ranges::find(history, child, &Event::id);
-            return static_cast<std::size_t>(scheduled - history.begin());
-        }
-        if (end == history.end()) {
-            throw Error(Code::condition_failed,
-                        holdfast::Outcome::not_applied,
-                        "nothing in this execution has failed; name the last event that stays");
-        }
-        return lived;
+        const Cause cause = cause_of_end(history);
+        return {.kept = cause.kept, .cause = cause.event, .ran_out = cause.ran_out};
     }
-    const EventId last = history[lived - 1].id;
+    const auto end = std::ranges::find_if(history, belongs_to_the_end);
+    const EventId last = history[static_cast<std::size_t>(end - history.begin()) - 1].id;
     if (options.event < 1 || options.event > last) {
         throw InvalidArgument(fmt::format(
             "event {} cannot be the last that stays; choose from 1 to {}", options.event, last));
     }
     const auto after =
         std::ranges::find_if(history, [&](const Event& event) { return event.id > options.event; });
-    return static_cast<std::size_t>(after - history.begin());
+    return {.kept = static_cast<std::size_t>(after - history.begin())};
 }
 
 // What the code waits for after these events.
@@ -108,7 +86,8 @@ void wait_again(ResetInstance& reset,
                                         .session = activity->session,
                                         .tag = activity->tag,
                                         .ahead = milliseconds{activity->ahead_ms.value_or(0)},
-                                        .must_begin = activity->start_within_ms.has_value()});
+                                        .must_begin = activity->start_within_ms.has_value(),
+                                        .retry = activity->retry});
             if (activity->start_within_ms) {
                 reset.messages.push_back(
                     start_deadline(reset.activities.back().key, *activity->start_within_ms, now));
@@ -223,12 +202,12 @@ void restore_state(ResetInstance& reset,
 
 }  // namespace
 
-ResetInstance plan_reset(std::string instance,
-                         ExecutionId execution,
-                         std::vector<Event> history,
-                         const ResetOptions& options,
-                         const ChildRuns& runs,
-                         Moment now) {
+ResetPlan plan_reset(std::string instance,
+                     ExecutionId execution,
+                     std::vector<Event> history,
+                     const ResetOptions& options,
+                     const ChildRuns& runs,
+                     Moment now) {
     if (history.empty() || !std::holds_alternative<WorkflowStarted>(history.front().body)) {
         throw Error(
             Code::condition_failed,
@@ -239,15 +218,20 @@ ResetInstance plan_reset(std::string instance,
                         .execution = execution,
                         .last_event = history.back().id,
                         .next = {.execution = execution + 1, .version = {}}};
-    const auto cut_at = history.begin() + static_cast<std::ptrdiff_t>(kept(history, options));
+    Cut where = cut_of(history, options);
+    const auto cut_at = history.begin() + static_cast<std::ptrdiff_t>(where.kept);
     std::vector<Event> cut(std::make_move_iterator(cut_at), std::make_move_iterator(history.end()));
     history.erase(cut_at, history.end());
 
+    if (where.ran_out) {
+        date_last_turn(history, now.time_since_epoch().count());
+    }
     auto& started = std::get<WorkflowStarted>(history.front().body);
     if (!options.version.empty()) {
         started.version = Version::parse(options.version).text();
     }
     const EventId point = history.back().id;
+    std::vector<Event> undone = cut;
     for (ResetPoint& earlier : started.resets) {
         earlier.event = std::min(earlier.event, point);
     }
@@ -259,7 +243,10 @@ ResetInstance plan_reset(std::string instance,
     restore_state(reset, started, history, cut);
     wait_again(reset, open, started, now);
     bring_along(reset, open, std::move(cut), runs);
-    return reset;
+    return {.reset = std::move(reset),
+            .cause = std::move(where.cause),
+            .last_kept = point,
+            .cut = std::move(undone)};
 }
 
 }  // namespace holdfast::flow

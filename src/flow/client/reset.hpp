@@ -16,11 +16,11 @@ using ChildRuns = std::function<bool(const std::string& instance)>;
 
 // Pure. `history` is all that the execution has. Throws InvalidArgument if the point lies outside
 // of it, and Error condition_failed if there is no such point.
-[[nodiscard]] ResetInstance plan_reset(std::string instance,
-                                       ExecutionId execution,
-                                       std::vector<Event> history,
-                                       const ResetOptions& options,
-                                       const ChildRuns& runs,
-                                       Moment now);
+[[nodiscard]] ResetPlan plan_reset(std::string instance,
+                                   ExecutionId execution,
+                                   std::vector<Event> history,
+                                   const ResetOptions& options,
+                                   const ChildRuns& runs,
+                                   Moment now);
 
 }  // namespace holdfast::flow

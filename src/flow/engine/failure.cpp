@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "stored/json_text.hpp"
+#include <holdfast/base/utf8.hpp>
 
 namespace holdfast::flow {
 namespace {
@@ -16,9 +16,9 @@ constexpr std::array<std::string_view, 7> kinds{
 // The words come from anywhere, what() of a foreign library included. What cannot be stored must
 // not travel further: a failure that cannot be written would be tried for ever.
 FailureInfo storable(FailureInfo info) {
-    info.type = json::valid_utf8(info.type);
-    info.message = json::valid_utf8(info.message);
-    info.cause = json::valid_utf8(info.cause);
+    info.type = valid_utf8(info.type);
+    info.message = valid_utf8(info.message);
+    info.cause = valid_utf8(info.cause);
     return info;
 }
 
@@ -76,6 +76,19 @@ Failure::Failure(std::string type, std::string message)
 
 Failure::Failure(FailureInfo info)
     : info_(std::make_shared<const FailureInfo>(storable(std::move(info)))) {}
+
+FailureInfo failure_now() {
+    try {
+        throw;
+    } catch (const Failure& failure) {
+        return failure.info();
+    } catch (const std::exception& error) {
+        return Failure("", error.what()).info();
+    } catch (...) {
+        return Failure("", "an exception was thrown that does not derive from std::exception")
+            .info();
+    }
+}
 
 Failure permanent(std::string type, std::string message) {
     return Failure(

@@ -7,7 +7,7 @@
 #include <optional>
 #include <system_error>
 
-#include "stored/json_text.hpp"
+#include "stored/payload_json.hpp"
 #include <fmt/format.h>
 
 #include <holdfast/base/error.hpp>
@@ -22,7 +22,7 @@ constexpr std::size_t quoted_number_max = 40;
 [[noreturn]] void refuse(std::string_view expected, std::string_view json) {
     json::Scanner scanner(json);
     if (!scanner.value() || !scanner.at_end()) {
-        throw InvalidArgument(fmt::format("expected {}, found text that is no JSON (byte {}: {})",
+        throw InvalidArgument(fmt::format("expected {}, found text that is not JSON (byte {}: {})",
                                           expected,
                                           scanner.at(),
                                           scanner.fault() ? scanner.fault() : "more follows"));
@@ -63,9 +63,9 @@ Unit Codec<Unit>::decode(std::string_view json) {
 }
 
 std::string Codec<Payload>::encode(const Payload& value) {
-    json::Scanner scanner(value.json, json::payload_depth_max);
+    json::Scanner scanner(value.json, payload_depth_max);
     if (!scanner.value() || !scanner.at_end()) {
-        throw InvalidArgument(fmt::format("a payload is no JSON (byte {}: {})",
+        throw InvalidArgument(fmt::format("a payload is not JSON (byte {}: {})",
                                           scanner.at(),
                                           scanner.fault() ? scanner.fault() : "more follows"));
     }

@@ -68,8 +68,8 @@ TEST(Codec, ARefusalNamesWhatItFound) {
 TEST(Codec, TextThatIsNoJsonIsRefused) {
     for (const std::string_view text :
          {"", " ", "01", "+1", "1.", ".5", "0x10", "1 2", "inf", "nan", "-", "1e", "NULL", "\"a"}) {
-        EXPECT_THAT(refusal<int>(text), HasSubstr("no JSON")) << text;
-        EXPECT_THAT(refusal<double>(text), HasSubstr("no JSON")) << text;
+        EXPECT_THAT(refusal<int>(text), HasSubstr("not JSON")) << text;
+        EXPECT_THAT(refusal<double>(text), HasSubstr("not JSON")) << text;
         EXPECT_THAT(refusal<std::string>(text), testing::StartsWith("expected")) << text;
         EXPECT_THAT(refusal<bool>(text), testing::StartsWith("expected")) << text;
         EXPECT_THAT(refusal<Unit>(text), testing::StartsWith("expected")) << text;

@@ -43,6 +43,13 @@ PageEnd parse_page(const std::string& page) {
     return end;
 }
 
+std::string_view status_condition(const ListInstances& ask) {
+    if (ask.blocked || ask.suspended) {
+        return ask.blocked ? "blocked" : "suspended";
+    }
+    return ask.status ? to_string(*ask.status) : std::string_view{};
+}
+
 [[noreturn]] void no_such_instance(std::string_view instance) {
     throw Error(Code::not_found,
                 Outcome::not_applied,
@@ -162,7 +169,7 @@ InstancePage SqlProvider::list(const ListInstances& ask) {
     const sql::Rows rows = db_.transact("ListInstances", reading(), [&](sql::Tx& tx) {
         const auto query = [&](const sql::Statement& statement, const auto&... more) {
             return tx.query(statement,
-                            ask.status ? to_string(*ask.status) : std::string_view{},
+                            status_condition(ask),
                             ask.name,
                             ask.id_prefix,
                             ask.created_after ? micros(*ask.created_after) : 0,
@@ -229,6 +236,7 @@ SystemStats SqlProvider::stats() {
     return db_.transact("SystemStats", reading(), [&](sql::Tx& tx) {
         sql::Answer by_status = tx.ask(statements::count_instances);
         sql::Answer rest_answer = tx.ask(statements::count_rest);
+        sql::Answer blocked = tx.ask(statements::count_blocked);
         SystemStats stats;
         for (const sql::Row row : by_status.rows()) {
             const auto count = row.get<std::int64_t>(1);
@@ -256,13 +264,21 @@ SystemStats SqlProvider::stats() {
             }
         }
         const sql::Rows rest = rest_answer.rows();
+        stats.unserved_activities = rest[0].get<std::int64_t>(7);
+        for (const sql::Row row : blocked.rows()) {
+            const BlockKind kind = stored_block_kind(row.get<std::string>(0));
+            (kind == BlockKind::unregistered ? stats.unserved : stats.blocked) +=
+                row.get<std::int64_t>(1);
+        }
         stats.executions = stats.instances + rest[0].get<std::int64_t>(0);
         stats.events += rest[0].get<std::int64_t>(6);
         stats.messages = rest[0].get<std::int64_t>(1);
         stats.activities = rest[0].get<std::int64_t>(2);
         stats.early_mailboxes = rest[0].get<std::int64_t>(3);
         if (const auto ready_us = rest[0].get<std::optional<std::int64_t>>(4)) {
-            stats.oldest_mail = moment(rest[0].get<std::int64_t>(5)) - moment(*ready_us);
+            // Mail that was sent while the clock was ahead has waited for no time.
+            stats.oldest_mail =
+                std::max(moment(rest[0].get<std::int64_t>(5)) - moment(*ready_us), milliseconds{0});
         }
         return stats;
     });

@@ -8,7 +8,7 @@ namespace holdfast::flow {
 
 namespace {
 
-constexpr std::array<const sql::Statement*, 97> plain{
+constexpr std::array<const sql::Statement*, 104> plain{
     &statements::create_instance,
     &statements::create_advanced,
     &statements::adopt_mailbox,
@@ -27,7 +27,9 @@ constexpr std::array<const sql::Statement*, 97> plain{
     &statements::drop_timers,
     &statements::schedule_start,
     &statements::hurry_start,
-    &statements::is_suspended,
+    &statements::is_held,
+    &statements::hold_mailbox,
+    &statements::find_blocked,
     &statements::consume_messages,
     &statements::delay_messages,
     &statements::cancel_timers,
@@ -53,15 +55,19 @@ constexpr std::array<const sql::Statement*, 97> plain{
     &statements::add_reply,
     &statements::add_activity,
     &statements::find_activities,
-    &statements::find_activities_unlocked,
     &statements::activity_tags,
     &statements::claim_activity,
     &statements::end_activity,
     &statements::end_free_activity,
+    &statements::await_attempt,
+    &statements::list_activities,
     &statements::look_at_activity,
     &statements::renew_activity,
     &statements::keep_heartbeat,
     &statements::release_activity,
+    &statements::leave_activity,
+    &statements::find_unserved,
+    &statements::retry_activity,
     &statements::drop_activity,
     &statements::drop_activities,
     &statements::claim_session,
@@ -84,6 +90,7 @@ constexpr std::array<const sql::Statement*, 97> plain{
     &statements::list_children,
     &statements::count_instances,
     &statements::count_rest,
+    &statements::count_blocked,
     &statements::lock_instance,
     &statements::count_rows,
     &statements::shrink_history,
@@ -107,9 +114,11 @@ constexpr std::array<const sql::Statement*, 97> plain{
     &statements::import_kv,
     &statements::open_mailbox,
 };
-constexpr std::array<const sql::FencedStatement*, 10> fenced{
+constexpr std::array<const sql::FencedStatement*, 12> fenced{
     &statements::claim_instance,
     &statements::release_instance,
+    &statements::block_instance,
+    &statements::retry_instance,
     &statements::hurry_instance,
     &statements::renew_instance,
     &statements::advance,
@@ -125,8 +134,8 @@ constexpr std::array guarded{sql::GuardedTable{"flow_instances", tokens}};
 }  // namespace
 
 const sql::Catalogue& catalogue() noexcept {
-    static constexpr sql::Catalogue all{
-        .floor = "flow", .statements = plain, .fenced = fenced, .guarded = guarded};
+    static constexpr sql::Catalogue all =
+        sql::checked({.floor = "flow", .statements = plain, .fenced = fenced, .guarded = guarded});
     return all;
 }
 

@@ -123,7 +123,8 @@ private:
                                                             c.high,
                                                             d.low,
                                                             d.high,
-                                                            wanted() + spare_candidates)
+                                                            wanted() + spare_candidates,
+                                                            ask_.build)
                                                 : tx_.query(statements::find_ready,
                                                             limit,
                                                             a.low,
@@ -133,7 +134,8 @@ private:
                                                             c.low,
                                                             c.high,
                                                             d.low,
-                                                            d.high);
+                                                            d.high,
+                                                            ask_.build);
         std::vector<Candidate> found;
         for (const sql::Row row : rows) {
             found.push_back(candidate(row));
@@ -184,6 +186,8 @@ private:
         found.instance.status = stored_status(row.get<std::string>(5));
         found.instance.last_event = row.get<EventId>(6);
         found.instance.now = moment(row.get<std::int64_t>(7));
+        found.instance.blocked_tries =
+            static_cast<int>(row.get<std::optional<std::int64_t>>(8).value_or(0));
         found.instance.token = Uuid::v4();
         return found;
     }

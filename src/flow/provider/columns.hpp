@@ -7,9 +7,12 @@
 #include <concepts>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "name_check.hpp"
 
 #include <holdfast/base/error.hpp>
 #include <holdfast/base/random.hpp>
@@ -46,17 +49,19 @@ template <std::integral T>
 // The row of an instance that the caller believes to hold.
 [[nodiscard]] sql::Guard instance_guard(std::string_view instance, const Uuid& token);
 
-// Both throw InvalidArgument unless there are 1 to 256 bytes of UTF-8 without a zero.
-void require_instance_id(std::string_view instance);
-void require_name(std::string_view name, std::string_view what);
-
 // Throws Error (internal) for a word that no version of this program has written.
 [[nodiscard]] Status stored_status(std::string_view name);
+[[nodiscard]] BlockKind stored_block_kind(std::string_view name);
 
 // From a row of position, execution, attempts, body.
 [[nodiscard]] InboxMessage inbox_message(const sql::Row& row);
 // From a row of read_info or list_instances.
 [[nodiscard]] InstanceInfo instance_info(const sql::Row& row);
+
+// A text that this build cannot read, which only a damaged row or a newer build can hold, is none:
+// the activity runs all the same.
+[[nodiscard]] std::optional<ActivityRetry> stored_retry(const std::optional<std::string>& text);
+[[nodiscard]] std::optional<FailureInfo> stored_failure(const std::optional<std::string>& text);
 
 // The same items from another one on: rivals who each take some of them in a row, from where they
 // begin, meet less often than if each took as many here and there.

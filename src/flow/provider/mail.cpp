@@ -75,12 +75,14 @@ Delivery deliver(sql::Tx& tx,
 
 void hurry(sql::Tx& tx, const std::string& instance) {
     sql::Answer start = tx.ask(statements::hurry_start, instance);
-    sql::Answer state = tx.ask(statements::is_suspended, instance);
+    sql::Answer state = tx.ask(statements::is_held, instance);
     const bool delayed = !start.rows().empty();
-    const bool suspended = !state.rows().empty();
-    if (!delayed && !suspended) {
+    const sql::Rows held = state.rows();
+    if (!delayed && held.empty()) {
         return;
     }
+    const bool suspended = !held.empty() && held[0].get<bool>(0);
+    const bool blocked = !held.empty() && held[0].get<std::int64_t>(1) != 0;
     const auto locked = lock_instance(tx, instance);
     if (!locked) {
         return;
@@ -91,6 +93,9 @@ void hurry(sql::Tx& tx, const std::string& instance) {
     }
     if (suspended) {
         tx.fenced(guard, statements::resume_instance);
+    }
+    if (blocked) {  // Last, because it changes the token.
+        (void)tx.try_fenced(guard, statements::retry_instance, Uuid::v4());
     }
 }
 

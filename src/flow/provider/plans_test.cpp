@@ -30,17 +30,18 @@ protected:
         const std::string no = sqlite ? "0" : "FALSE";
         db.execute(
             "INSERT INTO flow_activities (instance_id, execution, event, name, input, workflow, "
-            "version, tag, lock_token, available_at_us, queued_us, attempts) " +
+            "version, tag, lock_token, available_at_us, queued_us, attempts, failures) " +
             numbers + "SELECT " + id +
             ", 1, 2, 'work', '[]', 'flow', '1.0.0', "
             "CASE n % 4 WHEN 0 THEN '' ELSE 'tag' || (n % 4) END, " +
-            token + ", 4000000000000000 + n, 0, 0 FROM s");
+            token + ", 4000000000000000 + n, 0, 0, 0 FROM s");
         db.execute(
             "INSERT INTO flow_instances (instance_id, name, version, execution, status, "
-            "origin, lock_token, locked_until_us, last_event, history_bytes, suspended, "
+            "origin, lock_token, locked_until_us, starts_at_us, last_event, history_bytes, "
+            "suspended, "
             "status_version, created_us, updated_us) " +
             numbers + "SELECT " + id + ", 'flow', '1.0.0', 1, 'running', " + token + ", " + token +
-            ", 0, 1, 100, " + no + ", 0, n, n FROM s");
+            ", 0, 0, 1, 100, " + no + ", 0, n, n FROM s");
         db.execute("INSERT INTO flow_attributes (instance_id, name, value) " + numbers + "SELECT " +
                    id + ", 'customer', '\"' || (n % 5000) || '\"' FROM s");
         db.execute("ANALYZE");
@@ -54,7 +55,7 @@ protected:
                         statement.name(),
                         statement.text());
         std::string text = rendered.text;
-        for (std::size_t i = rendered.arguments + 1; i > 0; --i) {
+        for (std::size_t i = rendered.arguments + rendered.clocks.size(); i > 0; --i) {
             const std::string value = i <= arguments.size() ? arguments[i - 1] : "0";
             text = std::regex_replace(
                 text,

@@ -50,6 +50,28 @@ std::string_view to_string(Status status) noexcept {
     return "";
 }
 
+std::string_view to_string(BlockKind kind) noexcept {
+    switch (kind) {
+        case BlockKind::unregistered:
+            return "unregistered";
+        case BlockKind::unreadable:
+            return "unreadable";
+        case BlockKind::nondeterminism:
+            return "nondeterminism";
+    }
+    return "";
+}
+
+std::optional<BlockKind> block_kind_named(std::string_view name) noexcept {
+    for (const BlockKind kind :
+         {BlockKind::unregistered, BlockKind::unreadable, BlockKind::nondeterminism}) {
+        if (to_string(kind) == name) {
+            return kind;
+        }
+    }
+    return std::nullopt;
+}
+
 std::optional<Status> status_named(std::string_view name) noexcept {
     for (const Status status : all_statuses) {
         if (to_string(status) == name) {

@@ -15,28 +15,8 @@ std::span<const sql::MigrationFile> schema_files();  // Made from schema/*.sql.
 
 namespace {
 
-constexpr std::size_t instance_id_bytes_max = 256;
 // Below the 1 MiB that the strictest database takes in a column, with room for one more event.
 constexpr std::size_t history_row_bytes = 512UL * 1024;
-
-void require_bytes(std::string_view text, std::string_view what) {
-    if (text.empty() || text.size() > instance_id_bytes_max) {
-        throw InvalidArgument(fmt::format(
-            "{} has {} bytes; give it 1 to {}", what, text.size(), instance_id_bytes_max));
-    }
-    const auto is_plain = [](char c) { return c > 0; };  // ASCII, and no zero.
-    if (std::ranges::all_of(text, is_plain)) {
-        return;
-    }
-    try {
-        (void)quote(text);
-    } catch (const InvalidArgument&) {
-        throw InvalidArgument(fmt::format("{} is not UTF-8; write it in that", what));
-    }
-    if (text.find('\0') != std::string_view::npos) {
-        throw InvalidArgument(fmt::format("{} has a zero in it; leave it out", what));
-    }
-}
 
 }  // namespace
 
@@ -81,14 +61,6 @@ sql::Guard instance_guard(std::string_view instance, const Uuid& token) {
             .tokens = {token}};
 }
 
-void require_instance_id(std::string_view instance) {
-    require_bytes(instance, "an instance id");
-}
-
-void require_name(std::string_view name, std::string_view what) {
-    require_bytes(name, what);
-}
-
 bool connection_broke(const Error& error) {
     return error.outcome() == Outcome::unknown ||
            sql::classify(error) == sql::ErrorClass::connection_lost;
@@ -102,6 +74,17 @@ Status stored_status(std::string_view name) {
                     fmt::format("'{}' is no status of a workflow; the row is damaged", name));
     }
     return *status;
+}
+
+BlockKind stored_block_kind(std::string_view name) {
+    const auto kind = block_kind_named(name);
+    if (!kind) {
+        throw Error(
+            Code::internal,
+            Outcome::not_applied,
+            fmt::format("'{}' is not a reason to block a workflow; the row is damaged", name));
+    }
+    return *kind;
 }
 
 InboxMessage inbox_message(const sql::Row& row) {
@@ -147,6 +130,15 @@ InstanceInfo instance_info(const sql::Row& row) {
     if (const auto due_us = row.get<std::int64_t>(18); due_us > 0) {
         info.due = moment(due_us);
     }
+    if (const auto kind = row.get<std::optional<std::string>>(19)) {
+        info.blocked = Blocked{.kind = stored_block_kind(*kind),
+                               .reason = row.get<std::optional<std::string>>(20).value_or(""),
+                               .build = row.get<std::optional<std::string>>(21).value_or(""),
+                               .since = moment(row.get<std::int64_t>(22)),
+                               .until = moment(row.get<std::int64_t>(23)),
+                               .tries = static_cast<int>(row.get<std::int64_t>(24))};
+    }
+    info.unserved_activity = row.get<std::optional<std::string>>(25);
     return info;
 }
 

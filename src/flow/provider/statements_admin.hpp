@@ -12,8 +12,15 @@ inline constexpr Statement list_instances{
     "SELECT i.instance_id, i.name, i.version, i.execution, i.status, i.suspended, i.output, "
     "i.custom_status, i.status_version, i.parent_id, i.parent_execution, i.parent_event, "
     "i.last_event, i.history_bytes, i.created_us, i.updated_us, i.completed_us, i.cron, "
-    "CASE WHEN i.status = 'pending' THEN i.locked_until_us ELSE 0 END "
-    "FROM flow_instances i WHERE ($1 = '' OR i.status = $1) "
+    "CASE WHEN i.status = 'pending' THEN i.starts_at_us ELSE 0 END, "
+    "i.blocked, i.blocked_why, i.blocked_by, i.blocked_since_us, CASE WHEN i.blocked_until_us > 0 "
+    "THEN i.blocked_until_us - {lease_epoch_us} "
+    "ELSE i.blocked_until_us END, "
+    "i.blocked_tries, (SELECT min(a.name) FROM flow_activities a "
+    "WHERE a.instance_id = i.instance_id AND a.unserved_tries > 0) "
+    "FROM flow_instances i WHERE ($1 = '' OR i.status = $1 "
+    "OR ($1 = 'blocked' AND i.blocked IS NOT NULL) "
+    "OR ($1 = 'suspended' AND i.suspended AND i.completed_us IS NULL)) "
     "AND ($2 = '' OR i.name = $2) AND ($9 = '' OR i.version = $9) "
     "AND ($3 = '' OR substr(i.instance_id, 1, length($3)) = $3) "
     "AND i.created_us >= $4 AND i.created_us < $5 AND (i.created_us, i.instance_id) < ($6, $7) "
@@ -24,10 +31,17 @@ inline constexpr Statement list_by_attribute{
     "SELECT i.instance_id, i.name, i.version, i.execution, i.status, i.suspended, i.output, "
     "i.custom_status, i.status_version, i.parent_id, i.parent_execution, i.parent_event, "
     "i.last_event, i.history_bytes, i.created_us, i.updated_us, i.completed_us, i.cron, "
-    "CASE WHEN i.status = 'pending' THEN i.locked_until_us ELSE 0 END "
+    "CASE WHEN i.status = 'pending' THEN i.starts_at_us ELSE 0 END, "
+    "i.blocked, i.blocked_why, i.blocked_by, i.blocked_since_us, CASE WHEN i.blocked_until_us > 0 "
+    "THEN i.blocked_until_us - {lease_epoch_us} "
+    "ELSE i.blocked_until_us END, "
+    "i.blocked_tries, (SELECT min(a.name) FROM flow_activities a "
+    "WHERE a.instance_id = i.instance_id AND a.unserved_tries > 0) "
     "FROM flow_attributes t CROSS JOIN flow_instances i "
     "WHERE t.name = $10 AND t.value = $11 AND i.instance_id = t.instance_id "
-    "AND ($1 = '' OR i.status = $1) "
+    "AND ($1 = '' OR i.status = $1 "
+    "OR ($1 = 'blocked' AND i.blocked IS NOT NULL) "
+    "OR ($1 = 'suspended' AND i.suspended AND i.completed_us IS NULL)) "
     "AND ($2 = '' OR i.name = $2) AND ($9 = '' OR i.version = $9) "
     "AND ($3 = '' OR substr(i.instance_id, 1, length($3)) = $3) "
     "AND i.created_us >= $4 AND i.created_us < $5 AND (i.created_us, i.instance_id) < ($6, $7) "
@@ -58,8 +72,14 @@ inline constexpr Statement count_rest{
     "SELECT (SELECT count(*) FROM flow_executions), (SELECT count(*) FROM flow_messages), "
     "(SELECT count(*) FROM flow_activities), "
     "(SELECT count(*) FROM flow_mailboxes WHERE early), "
-    "(SELECT min(ready_at_us) FROM flow_mailboxes WHERE ready_at_us <= (SELECT {now_us})), "
-    "{now_us}, (SELECT CAST(COALESCE(sum(last_event), 0) AS BIGINT) FROM flow_executions)"};
+    "(SELECT min(r.since_us) FROM (SELECT min(ready_at_us) + 1000000000000000000 AS since_us "
+    "FROM flow_mailboxes WHERE ready_at_us < 0 UNION ALL SELECT min(ready_at_us) "
+    "FROM flow_mailboxes WHERE ready_at_us >= 0 AND ready_at_us <= (SELECT {now_us})) r), "
+    "{now_us}, (SELECT CAST(COALESCE(sum(last_event), 0) AS BIGINT) FROM flow_executions), "
+    "(SELECT count(*) FROM flow_activities WHERE unserved_tries > 0)"};
+inline constexpr Statement count_blocked{
+    "flow.count_blocked",
+    "SELECT blocked, count(*) FROM flow_instances WHERE blocked IS NOT NULL GROUP BY blocked"};
 inline constexpr Statement lock_instance{
     "flow.lock_instance",
     "SELECT lock_token, status, parent_id, execution FROM flow_instances "
@@ -151,9 +171,10 @@ inline constexpr Statement sweep_replies{
 inline constexpr Statement import_instance{
     "flow.import_instance",
     "INSERT INTO flow_instances (instance_id, name, version, execution, status, origin, "
-    "lock_token, locked_until_us, last_event, history_bytes, engine, suspended, parent_id, "
-    "parent_execution, parent_event, output, created_us, started_us, updated_us, completed_us, "
-    "cron, custom_status, status_version) VALUES ($1, $2, $3, $14, $4, $5, $5, 0, $6, $7, $8, "
+    "lock_token, locked_until_us, starts_at_us, last_event, history_bytes, engine, suspended, "
+    "parent_id, parent_execution, parent_event, output, created_us, started_us, updated_us, "
+    "completed_us, cron, custom_status, status_version) "
+    "VALUES ($1, $2, $3, $14, $4, $5, $5, 0, 0, $6, $7, $8, "
     "FALSE, $9, $10, $11, $12, {now_us}, {now_us}, {now_us}, "
     "CASE WHEN $13 THEN {now_us} ELSE NULL END, $15, $16, $17) "
     "ON CONFLICT (instance_id) DO NOTHING RETURNING instance_id"};

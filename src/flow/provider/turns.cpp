@@ -65,7 +65,8 @@ void write_activity(sql::Tx& tx, const ActivityTask& task) {
             task.claim,
             claimed ? micros(task.claim_lease) : -micros(task.ahead),
             claimed ? 1 : 0,
-            task.must_begin);
+            task.must_begin,
+            task.retry ? std::optional(encode(*task.retry)) : std::nullopt);
 }
 
 void cancel_timers(sql::Tx& tx, const TurnCommit& turn) {

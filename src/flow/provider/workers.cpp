@@ -1,4 +1,4 @@
-// Activities: who runs which, for how long, and how they end.
+// Activities: which worker runs which, and for how long.
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -20,7 +20,7 @@ namespace holdfast::flow {
 namespace {
 
 constexpr int claim_rounds_max = 8;
-constexpr std::size_t tags_max = 6;  // Five and the empty one.
+constexpr std::size_t filter_tags_max = 6;  // Five and the empty one.
 constexpr int tags_looked_at_max = 64;
 
 struct Tags {
@@ -35,9 +35,10 @@ Tags tags_of(const TagFilter& filter) {
     }
     std::ranges::sort(tags.names);
     tags.names.erase(std::ranges::unique(tags.names).begin(), tags.names.end());
-    if (tags.names.size() > tags_max) {
-        throw InvalidArgument(fmt::format(
-            "a worker's filter has {} tags; give it at most {}", filter.tags.size(), tags_max - 1));
+    if (tags.names.size() > filter_tags_max) {
+        throw InvalidArgument(fmt::format("a worker's filter has {} tags; give it at most {}",
+                                          filter.tags.size(),
+                                          filter_tags_max - 1));
     }
     return tags;
 }
@@ -116,13 +117,11 @@ private:
 
     // Tag by tag, because the index begins with the tag; the oldest of all first.
     std::vector<ClaimedActivity> query(int limit) {
-        const sql::Statement& statement = tx_.dialect().skip_locked
-                                              ? statements::find_activities_unlocked
-                                              : statements::find_activities;
         const std::string owner = ask_.session ? ask_.session->owner : "";
         std::vector<sql::Answer> answers;
         for (const std::string& tag : tags_.any ? waiting_tags() : tags_.names) {
-            answers.push_back(tx_.ask(statement, limit, owner, tag, can_begin() > 0));
+            answers.push_back(
+                tx_.ask(statements::find_activities, limit, owner, tag, can_begin() > 0));
         }
         std::vector<std::pair<std::int64_t, ClaimedActivity>> found;
         for (sql::Answer& answer : answers) {
@@ -169,6 +168,11 @@ private:
         const auto queued_us = row.get<std::int64_t>(13);
         found.queued = moment(std::abs(queued_us));
         found.task.must_begin = queued_us < 0;
+        found.unserved_tries =
+            static_cast<int>(std::abs(row.get<std::optional<std::int64_t>>(14).value_or(0)));
+        found.task.retry = stored_retry(row.get<std::optional<std::string>>(15));
+        found.failures = row.get<int>(16);
+        found.last_failure = stored_failure(row.get<std::optional<std::string>>(17));
         found.task.ahead =
             std::max(*found.queued - moment(row.get<std::int64_t>(12)), milliseconds{0});
         return found;
@@ -258,103 +262,6 @@ private:
     std::vector<ClaimedActivity> claimed_;
 };
 
-// Ends of activities in the order of their keys.
-std::vector<std::size_t> by_key(std::span<const ActivityEnd> ends) {
-    std::vector<std::size_t> order(ends.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::sort(order, [&](std::size_t x, std::size_t y) {
-        return std::tie(ends[x].key, x) < std::tie(ends[y].key, y);
-    });
-    return order;
-}
-
-sql::Answer ask_end(sql::Tx& tx, const ActivityKey& key, const Uuid& token) {
-    const sql::Statement& statement =
-        token == Uuid{} ? statements::end_free_activity : statements::end_activity;
-    return tx.ask(statement, key.instance, int64(key.execution), int64(key.event), token);
-}
-
-// One call of end_activities: mailboxes first and then the activities, each in one order, which is
-// also that of a commit of turns.
-class ActivityEnds {
-public:
-    explicit ActivityEnds(std::span<const ActivityEnd> ends) : ends_(ends), order_(by_key(ends)) {
-        for (const ActivityEnd& end : ends) {
-            answers_.push_back(end.answer
-                                   ? std::optional<Letter>(Message{end.key.execution, *end.answer})
-                                   : std::nullopt);
-        }
-    }
-
-    // True if somebody got an answer.
-    bool write(sql::Tx& tx, std::vector<bool>& held) const {
-        held.assign(ends_.size(), false);
-        std::map<std::string, sql::Answer> mailboxes;
-        for (const auto& [instance, count] : counted()) {
-            mailboxes.emplace(instance, tx.ask(statements::announce_mail, instance, count, 0));
-        }
-        std::vector<std::pair<std::size_t, sql::Answer>> ended;
-        ended.reserve(order_.size());
-        for (const std::size_t i : order_) {
-            ended.emplace_back(i, ask_end(tx, ends_[i].key, ends_[i].token));
-        }
-        std::set<std::string> sessions;
-        std::map<std::string, std::vector<Letter>> letters;
-        for (auto& [i, answer] : ended) {
-            const sql::Rows rows = answer.rows();
-            held[i] = !rows.empty();
-            if (!held[i]) {
-                continue;
-            }
-            if (auto session = rows[0].get<std::optional<std::string>>(0)) {
-                sessions.insert(std::move(*session));
-            }
-            if (const std::optional<Letter>& letter = answers_[i]) {
-                letters[ends_[i].key.instance].push_back(*letter);
-            }
-        }
-        for (const auto& [instance, some] : letters) {
-            const sql::Rows mailbox = mailboxes.at(instance).rows();
-            if (!mailbox.empty()) {  // Else it has ended, and nobody waits for the answer.
-                deliver(tx, instance, some, mailbox);
-            }
-        }
-        for (const std::string& session : sessions) {
-            tx.exec(statements::touch_session, session);
-        }
-        return !letters.empty();
-    }
-
-    // After a lost answer: the activities go together, so one that is still there, whoever has
-    // it by now, shows that none has ended.
-    bool still_there(sql::Tx& tx, const std::vector<bool>& held) const {
-        for (const std::size_t i : order_) {
-            const ActivityKey& key = ends_[i].key;
-            const sql::Rows rows = tx.query(
-                statements::look_at_activity, key.instance, int64(key.execution), int64(key.event));
-            if (held[i] && !rows.empty()) {
-                return true;
-            }
-        }
-        return false;
-    }
-
-private:
-    [[nodiscard]] std::map<std::string, std::int64_t> counted() const {
-        std::map<std::string, std::int64_t> counts;
-        for (const ActivityEnd& end : ends_) {
-            if (end.answer) {
-                ++counts[end.key.instance];
-            }
-        }
-        return counts;
-    }
-
-    std::span<const ActivityEnd> ends_;
-    std::vector<std::size_t> order_;
-    std::vector<std::optional<Letter>> answers_;
-};
-
 }  // namespace
 
 std::vector<ClaimedActivity> SqlProvider::claim_activities(const ClaimActivities& ask) {
@@ -380,95 +287,6 @@ std::vector<ClaimedActivity> SqlProvider::claim_activities(const ClaimActivities
         });
     size.won(int64(claimed.size()));
     return claimed;
-}
-
-std::vector<bool> SqlProvider::end_activities(std::span<const ActivityEnd> ends) {
-    try {
-        return end_together(ends);
-    } catch (const Error& error) {
-        if (error.code() != Code::limit_exceeded || ends.size() < 2) {
-            throw;
-        }
-    }
-    // Together they are more than the database takes in one transaction.
-    const std::size_t half = ends.size() / 2;
-    std::vector<bool> held = end_activities(ends.first(half));
-    const std::vector<bool> others = end_activities(ends.subspan(half));
-    held.insert(held.end(), others.begin(), others.end());
-    return held;
-}
-
-std::vector<bool> SqlProvider::end_together(std::span<const ActivityEnd> ends) {
-    std::vector<bool> held(ends.size(), false);
-    if (ends.empty()) {
-        return held;
-    }
-    const ActivityEnds ending(ends);
-    for (int broken = 0;; ++broken) {
-        try {
-            db_.transact("EndActivities", writing(), [&](sql::Tx& tx) {
-                if (ending.write(tx, held)) {
-                    wake(tx, wake_workflows);
-                }
-            });
-            return held;
-        } catch (const Error& error) {
-            if (!connection_broke(error) || broken == broken_connections_max) {
-                throw;
-            }
-            if (error.outcome() == Outcome::not_applied) {
-                continue;
-            }
-        }
-        const bool again = db_.transact(
-            "FindEnds", writing(), [&](sql::Tx& tx) { return ending.still_there(tx, held); });
-        if (!again) {
-            return held;
-        }
-    }
-}
-
-bool SqlProvider::end_activity_in_transaction(const ActivityKey& key,
-                                              const Uuid& token,
-                                              const std::function<ActivityAnswer(sql::Tx&)>& body) {
-    const auto attempt = [&] {
-        return db_.transact("EndActivityInTransaction", writing(), [&](sql::Tx& tx) {
-            const sql::Rows ended = ask_end(tx, key, token).rows();
-            if (ended.empty()) {
-                return false;
-            }
-            const ActivityAnswer answer = body(tx);
-            const std::vector<Letter> letters{Letter{Message{key.execution, answer}}};
-            const sql::Rows mailbox = tx.query(statements::announce_mail, key.instance, 1, 0);
-            if (!mailbox.empty()) {
-                deliver(tx, key.instance, letters, mailbox);
-            }
-            if (auto session = ended[0].get<std::optional<std::string>>(0)) {
-                tx.exec(statements::touch_session, *session);
-            }
-            wake(tx, wake_workflows);
-            return true;
-        });
-    };
-    for (int broken = 0;; ++broken) {
-        try {
-            return attempt();
-        } catch (const Error& error) {
-            if (!connection_broke(error) || broken == broken_connections_max) {
-                throw;
-            }
-            if (error.outcome() == Outcome::not_applied) {
-                continue;
-            }
-        }
-        const ActivityEnd end{.key = key, .token = token};
-        const bool again = db_.transact("FindEnds", writing(), [&](sql::Tx& tx) {
-            return ActivityEnds(std::span(&end, 1)).still_there(tx, {true});
-        });
-        if (!again) {
-            return true;
-        }
-    }
 }
 
 bool SqlProvider::abandon_activity(const ActivityKey& key,

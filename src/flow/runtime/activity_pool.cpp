@@ -8,6 +8,7 @@
 
 #include <holdfast/base/error.hpp>
 #include <holdfast/base/log.hpp>
+#include <holdfast/base/random.hpp>
 #include <holdfast/flow_engine/limits.hpp>
 
 namespace holdfast::flow {
@@ -15,24 +16,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds renewal_pause{1'000};
 constexpr std::chrono::milliseconds undecided_pause{100};
-
-FailureInfo failure_now() {
-    try {
-        throw;
-    } catch (const Failure& failure) {
-        return failure.info();
-    } catch (const std::exception& error) {
-        return Failure("", error.what()).info();
-    } catch (...) {
-        return Failure("", "something that is no std::exception was thrown").info();
-    }
-}
-
-ActivityAnswer answered(const ActivityKey& key, std::variant<Payload, FailureInfo> result) {
-    return ActivityAnswer{.event = key.event, .result = std::move(result)};
-}
 
 std::variant<Payload, FailureInfo> bounded(Payload result) {
     if (result.json.size() > payload_bytes_max) {
@@ -45,20 +29,6 @@ std::variant<Payload, FailureInfo> bounded(Payload result) {
     return result;
 }
 
-// Best effort: if the database cannot be reached, the lease runs out instead.
-void give_back(Provider& provider,
-               Logger& logger,
-               const ClaimedActivity& claim,
-               milliseconds delay,
-               bool ignore_attempt) noexcept {
-    try {
-        provider.abandon_activity(claim.task.key, claim.token, delay, ignore_attempt);
-    } catch (const std::exception& error) {
-        logger.warn("an activity could not be given back",
-                    {{"instance", claim.task.key.instance}, {"error", error.what()}});
-    }
-}
-
 // Trouble of the database, not of the activity: whether its writes are there is unknown, or they
 // are not, and it has to be looked at again.
 bool undecided(const Error& error) {
@@ -67,19 +37,34 @@ bool undecided(const Error& error) {
            error.code() == Code::deadline;
 }
 
-}  // namespace
-
-namespace {
-
 // For the metric.
-std::string_view outcome_of(bool cancelled, bool transactional, const ActivityAnswer* answer) {
+std::string_view outcome_of(bool cancelled, const ActivityEnd* end) {
     if (cancelled) {
         return "cancelled";
     }
-    if (answer == nullptr) {
-        return transactional ? "committed" : "given_back";
+    if (end == nullptr) {
+        return "committed";
     }
-    return std::holds_alternative<Payload>(answer->result) ? "success" : "error";
+    if (end->again) {
+        return "retried";
+    }
+    return std::holds_alternative<Payload>(end->answer->result) ? "success" : "error";
+}
+
+double random_unit() {
+    constexpr double steps = 1U << 20U;
+    return static_cast<double>(thread_random().below(1U << 20U)) / steps;
+}
+
+FailureInfo poisoned(const ClaimedActivity& claim, int max_attempts) {
+    return FailureInfo{.kind = FailureKind::poison,
+                       .type = "Poison",
+                       .message = fmt::format("the activity {}#{} was tried {} times (at most {})",
+                                              claim.task.name,
+                                              claim.task.key.event,
+                                              claim.attempt - 1,
+                                              max_attempts),
+                       .retryable = false};
 }
 
 }  // namespace
@@ -88,9 +73,10 @@ ActivityPool::ActivityPool(Provider& provider,
                            const Registry& registry,
                            const RuntimeOptions& options,
                            std::shared_ptr<Meters> meters,
+                           std::shared_ptr<Unserved> unserved,
                            Hooks hooks)
     : shared_(std::make_shared<Shared>(
-          provider, registry, options, std::move(meters), std::move(hooks))) {
+          provider, registry, options, std::move(meters), std::move(unserved), std::move(hooks))) {
     if (!options.manual) {
         for (int i = 0; i < options.activity_threads; ++i) {
             spawn();
@@ -142,7 +128,7 @@ void ActivityPool::add(ClaimedActivity claim, bool reserved) {
         }
         shared.wants_thread = true;
     }
-    give_back(shared.provider, shared.logger, job->claim, milliseconds{0}, true);
+    shared.give_back(job->claim, milliseconds{0}, true);
 }
 
 milliseconds ActivityPool::lease() const {
@@ -222,6 +208,7 @@ void ActivityPool::work(const std::shared_ptr<Shared>& shared) {
             shared->queue.pop_front();
             shared->last_taken = steady_clock::now();
             job->running = true;
+            job->began = shared->last_taken;
             job->thread = std::this_thread::get_id();
             ++shared->running;
         }
@@ -245,72 +232,82 @@ bool ActivityPool::run_one() {
         job = std::move(shared_->queue.front());
         shared_->queue.pop_front();
         job->running = true;
+        job->began = steady_clock::now();
         ++shared_->running;
     }
     run(*shared_, job);
     return true;
 }
 
+// Why it must end without another attempt; empty if it may begin. An attempt that failed by itself
+// took no process down: only the others make it poison.
+std::optional<FailureInfo> ActivityPool::refusal(Shared& shared, const ClaimedActivity& claim) {
+    if (claim.attempt - 1 - claim.failures >= shared.options.max_attempts) {
+        ++shared.meters->poisoned;
+        return poisoned(claim, shared.options.max_attempts);
+    }
+    return total_exceeded(claim);
+}
+
+ActivityEnd ActivityPool::end_of(const Job& job, std::variant<Payload, FailureInfo> result) {
+    const auto took = std::chrono::duration_cast<milliseconds>(steady_clock::now() - job.claimed);
+    return end_of_attempt(job.claim, std::move(result), took, random_unit());
+}
+
 void ActivityPool::run(Shared& shared, const std::shared_ptr<Job>& job) {
-    const Steady began = steady_clock::now();
     const ClaimedActivity& claim = job->claim;
     const Registry::Activity* const activity = shared.registry.find_activity(claim.task.name);
-    if (claim.attempt > shared.options.max_attempts) {
-        ++shared.meters->poisoned;
-        finish(shared,
-               job,
-               answered(claim.task.key,
-                        FailureInfo{.kind = FailureKind::poison,
-                                    .type = "Poison",
-                                    .message = fmt::format(
-                                        "the activity {}#{} was tried {} times (at most {})",
-                                        claim.task.name,
-                                        claim.task.key.event,
-                                        claim.attempt - 1,
-                                        shared.options.max_attempts),
-                                    .retryable = false}),
-               false);
+    if (std::optional<FailureInfo> why = refusal(shared, claim)) {
+        ActivityEnd end{.key = claim.task.key, .token = claim.token};
+        end.answer = ActivityAnswer{.event = claim.task.key.event, .result = std::move(*why)};
+        if (claim.attempt > 2) {
+            end.answer->attempt = claim.attempt - 1;
+        }
+        finish(shared, job, std::move(end), false);
         return;
     }
     if (activity == nullptr) {
-        const int doublings = std::clamp(claim.attempt - 1, 0, 6);
-        give_back(shared.provider,
-                  shared.logger,
-                  claim,
-                  std::min(shared.options.unregistered_first * (1 << doublings),
-                           shared.options.unregistered_max),
-                  false);
-        finish(shared, job, std::nullopt, true);
+        leave(shared, claim);
+        finish(shared, job, std::nullopt, false);
         return;
     }
-    std::optional<ActivityAnswer> answer;
-    bool committed = false;
+    std::optional<ActivityEnd> end;
+    bool threw = false;
     try {
-        answer = answer_of(shared, *job);
-        committed = !answer.has_value();
+        end = end_of_run(shared, *job);
     } catch (const Error& error) {
-        committed = activity->transactional && undecided(error);
-        if (committed) {  // No answer: if the row is still ours, it is run again.
-            give_back(shared.provider, shared.logger, claim, undecided_pause, false);
-        } else {
-            answer = answered(claim.task.key, failure_now());
+        threw = !activity->transactional || !undecided(error);
+        if (threw) {
+            end = end_of(*job, failure_now());
+        } else {  // No answer: if the row is still ours, it is run again.
+            shared.give_back(claim, undecided_pause, false);
         }
     } catch (...) {
-        answer = answered(claim.task.key, failure_now());
+        threw = true;
+        end = end_of(*job, failure_now());
     }
     ++shared.meters->activities;
     const auto took =
-        std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - began);
-    shared.meters->ran(
-        claim,
-        outcome_of(job->stop.stop_requested(), committed, answer ? &*answer : nullptr),
-        took);
+        std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - job->began);
+    shared.meters->ran(claim, outcome_of(job->stop.stop_requested(), end ? &*end : nullptr), took);
     {
         const std::lock_guard lock(shared.mutex);
         shared.mean_us += (static_cast<double>(took.count()) - shared.mean_us) / 16.0;
         shared.mean_us = std::max(shared.mean_us, 1.0);
     }
-    finish(shared, job, std::move(answer), committed);
+    finish(shared, job, std::move(end), threw);
+}
+
+// No such activity here. Best effort, as for any that is given back.
+void ActivityPool::leave(Shared& shared, const ClaimedActivity& claim) {
+    shared.unserved->missing("activity " + claim.task.name, claim.now);
+    try {
+        shared.provider.leave_activity(
+            claim.task.key, claim.token, shared.unserved->pause(claim.unserved_tries));
+    } catch (const std::exception& error) {
+        shared.logger.warn("an activity could not be given back",
+                           {{"instance", claim.task.key.instance}, {"error", error.what()}});
+    }
 }
 
 // A note that is not kept costs the next attempt some work, and this one nothing. One that is
@@ -332,7 +329,7 @@ void ActivityPool::beat(Shared& shared, Job& job, const Payload& progress) {
 }
 
 // Empty: it was transactional, and its answer is committed or was not wanted.
-std::optional<ActivityAnswer> ActivityPool::answer_of(Shared& shared, Job& job) {
+std::optional<ActivityEnd> ActivityPool::end_of_run(Shared& shared, Job& job) {
     const ClaimedActivity& claim = job.claim;
     const Registry::Activity& activity = *shared.registry.find_activity(claim.task.name);
     ActivityContext context(
@@ -340,12 +337,15 @@ std::optional<ActivityAnswer> ActivityPool::answer_of(Shared& shared, Job& job) 
             beat(shared, job, progress);
         });
     if (!activity.transactional) {
-        return answered(claim.task.key, bounded(activity.run(context, nullptr, claim.task.input)));
+        return end_of(job, bounded(activity.run(context, nullptr, claim.task.input)));
     }
     const bool done =
         shared.provider.end_activity_in_transaction(claim.task.key, claim.token, [&](sql::Tx& tx) {
             Payload result = activity.run(context, &tx, claim.task.input);
-            return answered(claim.task.key, bounded(std::move(result)));
+            if (job.overran(steady_clock::now())) {  // It is rolled back, and nothing was done.
+                throw Failure(timeout_failure(*job.limit()));
+            }
+            return end_of(job, bounded(std::move(result))).answer.value();
         });
     if (done) {
         shared.hooks.mailed(claim.task.key.instance);
@@ -353,18 +353,30 @@ std::optional<ActivityAnswer> ActivityPool::answer_of(Shared& shared, Job& job) 
     return std::nullopt;
 }
 
+// Without an end it is settled already. One that failed after this process, which stops, asked it
+// to is handed back: the attempt does not count, and others run it.
 void ActivityPool::finish(Shared& shared,
                           const std::shared_ptr<Job>& job,
-                          std::optional<ActivityAnswer> answer,
-                          bool committed) {
+                          std::optional<ActivityEnd> end,
+                          bool threw) {
     bool free = false;
+    bool hands_back = false;
     {
         const std::lock_guard lock(shared.mutex);
         const bool stalled = shared.stalled();
         --shared.running;
         job->running = false;
         job->ended = true;
-        if (committed || job->given_up) {
+        shared.overdue.erase(job);
+        hands_back = threw && job->drained && !job->given_up && !job->timed_out;
+        // Once, although a look that is under way may bring it here again.
+        if (hands_back && shared.left_behind.insert(job->claim.task.key).second) {
+            ++shared.handed_back;
+        }
+        if (job->timed_out || hands_back) {
+            end.reset();
+        }
+        if (!end || job->given_up) {
             shared.let_go(job);
         }
         shared.quiet.notify_all();
@@ -374,150 +386,15 @@ void ActivityPool::finish(Shared& shared,
         free = (shared.wants_thread || stalled) && shared.free_threads() > 0;
         shared.wants_thread = shared.wants_thread && !free;
     }
-    if (committed || free) {
+    if (hands_back) {
+        shared.give_back(job->claim, milliseconds{0}, true);
+    }
+    if (!end || free) {
         shared.hooks.room();
     }
-    if (committed) {
-        return;
+    if (end) {
+        shared.hooks.ended(std::move(*end));
     }
-    shared.hooks.ended(ActivityEnd{
-        .key = job->claim.task.key, .token = job->claim.token, .answer = std::move(answer)});
-}
-
-// --- keeping
-// ----------------------------------------------------------------------------------------
-
-// Also gives others what waits here behind something long.
-void ActivityPool::tick(Steady now) {
-    Shared& shared = *shared_;
-    std::vector<std::pair<ActivityKey, Uuid>> due;
-    std::vector<Steady> since;
-    {
-        const std::lock_guard lock(shared.mutex);
-        const auto pause =
-            std::min<std::chrono::nanoseconds>(renewal_pause, shared.options.activity_lease / 3);
-        for (const auto& [key, job] : shared.held) {
-            if (now - job->renewed >= pause) {
-                due.emplace_back(key, job->claim.token);
-                since.push_back(job->renewed);
-            }
-        }
-    }
-    if (!due.empty()) {
-        const std::vector<bool> kept = shared.provider.renew_activities(due, shared.lease.get());
-        const Steady done = steady_clock::now();
-        const std::lock_guard lock(shared.mutex);
-        for (std::size_t i = 0; i < due.size(); ++i) {
-            shared.lease.looked_after(done - since[i], done);
-            const auto found = shared.held.find(due[i].first);
-            if (found == shared.held.end() || found->second->claim.token != due[i].second) {
-                continue;
-            }
-            if (kept[i]) {
-                found->second->renewed = now;
-            } else if (!found->second->ended) {
-                shared.ask_to_stop(*found->second);
-            }
-        }
-    }
-    std::vector<std::shared_ptr<Job>> waiting;
-    {
-        const std::lock_guard lock(shared.mutex);
-        waiting = shared.take_what_waits();
-    }
-    for (const std::shared_ptr<Job>& job : waiting) {
-        give_back(shared.provider, shared.logger, job->claim, milliseconds{0}, true);
-    }
-    const int free_before = free_threads();
-    give_up_on_stuck(now);
-    if (free_threads() > free_before) {
-        shared.hooks.room();
-    }
-}
-
-// A plain function cannot be killed. Its result is fenced off, and another thread takes its place.
-void ActivityPool::give_up_on_stuck(Steady now) {
-    Shared& shared = *shared_;
-    const std::lock_guard lock(shared.mutex);
-    if (shared.stopping) {
-        return;  // Whoever stops the pool gives up what is left.
-    }
-    for (auto it = shared.held.begin(); it != shared.held.end();) {
-        Job& job = *it->second;
-        const bool overdue = job.running && job.stop.stop_requested() &&
-                             now - job.stopped_at >= shared.options.cancel_grace;
-        if (!overdue ||
-            std::cmp_greater_equal(shared.stuck.size(), shared.options.stuck_activities_max)) {
-            ++it;
-            continue;
-        }
-        job.given_up = true;
-        shared.stuck.insert(job.thread);
-        shared.logger.warn(
-            "an activity does not end after it was cancelled",
-            {{"instance", job.claim.task.key.instance}, {"activity", job.claim.task.name}});
-        it = shared.held.erase(it);
-        spawn();
-    }
-}
-
-void ActivityPool::close() {
-    const std::lock_guard lock(shared_->mutex);
-    shared_->closed = true;
-}
-
-bool ActivityPool::idle() const {
-    const std::lock_guard lock(shared_->mutex);
-    return shared_->held.empty();
-}
-
-DrainReport ActivityPool::stop(milliseconds grace) {
-    Shared& shared = *shared_;
-    DrainReport report;
-    std::vector<std::shared_ptr<Job>> left;
-    std::vector<std::thread> threads;
-    std::set<std::thread::id> stuck;
-    {
-        std::unique_lock lock(shared.mutex);
-        shared.closed = true;
-        for (const auto& [key, job] : shared.held) {
-            shared.ask_to_stop(*job);
-            if (!job->running && !job->ended) {
-                left.push_back(job);
-            }
-        }
-        shared.queue.clear();
-        shared.quiet.wait_for(lock, grace, [&] { return shared.running == 0; });
-        for (const auto& [key, job] : shared.held) {
-            if (job->running) {
-                job->given_up = true;
-                shared.stuck.insert(job->thread);
-                left.push_back(job);
-            }
-        }
-        // Before they are given back: a look that is under way may bring them here once more.
-        for (const std::shared_ptr<Job>& job : left) {
-            shared.let_go(job);
-            const bool first = shared.left_behind.insert(job->claim.task.key).second;
-            report.activities_abandoned += first ? 1 : 0;
-        }
-        shared.stopping = true;
-        shared.work.notify_all();
-        threads = std::exchange(threads_, {});
-        stuck = shared.stuck;
-    }
-    report.activities_stuck = static_cast<int>(stuck.size());
-    for (const std::shared_ptr<Job>& job : left) {
-        give_back(shared.provider, shared.logger, job->claim, milliseconds{0}, true);
-    }
-    for (std::thread& thread : threads) {
-        if (stuck.contains(thread.get_id())) {
-            thread.detach();  // It touches nothing of ours any more.
-        } else {
-            thread.join();  // It may be about to say how its activity has ended.
-        }
-    }
-    return report;
 }
 
 }  // namespace holdfast::flow

@@ -12,10 +12,12 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <variant>
 #include <vector>
 
 #include "runtime/lease_length.hpp"
 #include "runtime/meters.hpp"
+#include "runtime/unserved.hpp"
 
 #include <holdfast/flow/provider.hpp>
 #include <holdfast/flow/registry.hpp>
@@ -26,7 +28,7 @@ namespace holdfast::flow {
 class ActivityPool {
 public:
     struct Hooks {
-        // An activity has ended; its answer is to be committed, and then `settled` to be called.
+        // An attempt has ended; that is to be committed, and then `settled` to be called.
         std::function<void(ActivityEnd)> ended;
         // A transactional one has committed its answer as mail.
         std::function<void(const std::string& instance)> mailed;
@@ -38,6 +40,7 @@ public:
                  const Registry& registry,
                  const RuntimeOptions& options,
                  std::shared_ptr<Meters> meters,
+                 std::shared_ptr<Unserved> unserved,
                  Hooks hooks);
     // Requires: stop() was called.
     ~ActivityPool();
@@ -66,6 +69,8 @@ public:
 
     // Renews leases, finds out about cancellations, gives up on what does not end.
     void tick(Steady now);
+    // When the next attempt that runs will have taken as long as it may.
+    [[nodiscard]] Steady next_limit() const;
     // Manual: runs one on the caller's thread. False: there was none.
     bool run_one();
 
@@ -81,12 +86,18 @@ private:
 
     static void work(const std::shared_ptr<Shared>& shared);
     static void run(Shared& shared, const std::shared_ptr<Job>& job);
-    static std::optional<ActivityAnswer> answer_of(Shared& shared, Job& job);
+    [[nodiscard]] static std::optional<FailureInfo> refusal(Shared& shared,
+                                                            const ClaimedActivity& claim);
+    [[nodiscard]] static ActivityEnd end_of(const Job& job,
+                                            std::variant<Payload, FailureInfo> result);
+    [[nodiscard]] static std::optional<ActivityEnd> end_of_run(Shared& shared, Job& job);
+    static void leave(Shared& shared, const ClaimedActivity& claim);
     static void beat(Shared& shared, Job& job, const Payload& progress);
     static void finish(Shared& shared,
                        const std::shared_ptr<Job>& job,
-                       std::optional<ActivityAnswer> answer,
-                       bool committed);
+                       std::optional<ActivityEnd> end,
+                       bool threw);
+    void end_what_overran(Steady now);
     void spawn();
     void give_up_on_stuck(Steady now);
 

@@ -28,21 +28,42 @@ struct ActivityPool::Job {
     Moment rank =
         claim.task.must_begin ? Moment::min() : claim.queued.value_or(claim.now) - claim.task.ahead;
     std::stop_source stop;
-    Steady renewed = std::chrono::steady_clock::now();
+    const Steady claimed = std::chrono::steady_clock::now();
+    Steady renewed = claimed;
     Steady stopped_at{};  // When it was asked to stop.
     bool running = false;
     std::thread::id thread{};  // That runs it.
     bool ended = false;        // Has run; its answer is on its way.
     bool given_up = false;     // Whatever it still does, nobody listens.
+    bool drained = false;      // Asked to stop because the process does.
+    // It took longer than an attempt may, and that was its end: what it still returns is void.
+    bool timed_out = false;
+    Steady began{};  // When a thread took it.
+
+    // How long an attempt may take; empty: as long as it needs.
+    [[nodiscard]] std::optional<milliseconds> limit() const {
+        const std::optional<ActivityRetry>& retry = claim.task.retry;
+        return retry && retry->per_try_ms ? std::optional(milliseconds{*retry->per_try_ms})
+                                          : std::nullopt;
+    }
+    [[nodiscard]] bool overran(Steady now) const {
+        const std::optional<milliseconds> most = limit();
+        return most && now - began >= *most;
+    }
 };
 
 struct ActivityPool::Shared {
-    Shared(
-        Provider& p, const Registry& r, const RuntimeOptions& o, std::shared_ptr<Meters> m, Hooks h)
+    Shared(Provider& p,
+           const Registry& r,
+           const RuntimeOptions& o,
+           std::shared_ptr<Meters> m,
+           std::shared_ptr<Unserved> u,
+           Hooks h)
         : provider(p),
           registry(r),
           options(o),
           meters(std::move(m)),
+          unserved(std::move(u)),
           hooks(std::move(h)),
           logger(o.logger != nullptr ? *o.logger : null_logger()),
           lease(o.activity_lease) {}
@@ -51,6 +72,7 @@ struct ActivityPool::Shared {
     const Registry registry;
     const RuntimeOptions options;
     const std::shared_ptr<Meters> meters;
+    const std::shared_ptr<Unserved> unserved;
     const Hooks hooks;
     Logger& logger;
     LeaseLength lease;
@@ -60,6 +82,8 @@ struct ActivityPool::Shared {
     std::condition_variable quiet;
     std::deque<std::shared_ptr<Job>> queue;
     std::map<ActivityKey, std::shared_ptr<Job>> held;
+    std::set<std::shared_ptr<Job>> overdue;  // Timed out, and still running.
+    int handed_back = 0;  // Attempts that failed because the process stops: others run them.
     std::set<ActivityKey> left_behind;  // Given back by stop(): a late look may bring it once more.
     int reserved = 0;
     int promised = 0;  // Of those, how many must begin at once.
@@ -88,6 +112,17 @@ struct ActivityPool::Shared {
         const double per_thread = std::clamp(
             static_cast<double>(work_in_hand.count()) / mean_us, 1.0, in_hand_per_thread_max);
         return static_cast<int>(per_thread * std::max(options.activity_threads, 1));
+    }
+    // Best effort: if the database cannot be reached, the lease runs out instead.
+    void give_back(const ClaimedActivity& claim,
+                   milliseconds delay,
+                   bool ignore_attempt) const noexcept {
+        try {
+            provider.abandon_activity(claim.task.key, claim.token, delay, ignore_attempt);
+        } catch (const std::exception& error) {
+            logger.warn("an activity could not be given back",
+                        {{"instance", claim.task.key.instance}, {"error", error.what()}});
+        }
     }
     [[nodiscard]] int taken() const { return static_cast<int>(held.size()) + reserved; }
     // Threads without work, but for those that a place is reserved for.

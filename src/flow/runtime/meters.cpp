@@ -153,6 +153,16 @@ void Meters::taking(const Message& message, Moment now) const {
         .observe(seconds(now - Moment{milliseconds{timer->fire_at_ms}}));
 }
 
+void Meters::blocked(BlockKind kind) const {
+    if (metrics_ != nullptr) {
+        metrics_
+            ->counter("holdfast_flow_turns_blocked_total",
+                      "Turns that could not be taken here, by the reason.",
+                      {{"kind", to_string(kind)}})
+            .add();
+    }
+}
+
 void Meters::failed(std::string_view operation) const {
     if (metrics_ != nullptr) {
         metrics_
@@ -179,6 +189,15 @@ void Meters::measured(const SystemStats& stats, std::size_t cached_instances) co
     set("holdfast_flow_activities_waiting",
         "Activities in the store that wait or run.",
         static_cast<double>(stats.activities));
+    set("holdfast_flow_blocked_instances",
+        "Instances that no worker could advance because code and history do not fit.",
+        static_cast<double>(stats.blocked));
+    set("holdfast_flow_unserved_instances",
+        "Instances that wait for a worker that has their workflow.",
+        static_cast<double>(stats.unserved));
+    set("holdfast_flow_unserved_activities",
+        "Activities that wait for a worker that has them.",
+        static_cast<double>(stats.unserved_activities));
     set("holdfast_flow_oldest_mail_seconds",
         "How long the oldest mail that can be seen has waited.",
         seconds(stats.oldest_mail));

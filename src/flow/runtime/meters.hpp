@@ -58,6 +58,7 @@ public:
     void taking(const Message& message, Moment now) const;
     // The store failed.
     void failed(std::string_view operation) const;
+    void blocked(BlockKind kind) const;
     // What is in the store. False: nobody wants to know.
     [[nodiscard]] bool wanted() const noexcept { return metrics_ != nullptr; }
     void measured(const SystemStats& stats, std::size_t cached_instances) const;

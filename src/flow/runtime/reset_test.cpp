@@ -7,17 +7,29 @@
 
 namespace holdfast::flow::tests {
 
+// Fails as often as it is told to.
+inline std::int64_t strict(std::int64_t failures) {
+    seen.count("strict");
+    if (seen.of("strict") <= failures) {
+        throw Failure("Strict", "too strict");
+    }
+    return failures;
+}
+
 // Events: 1 started, 2 kv, 3 activity, 4 its answer, 5 kv, 6 status, 7 attribute, 8 message
 // awaited.
 Workflow<std::string> diary(Context& ctx);
 Workflow<std::string> guardian(Context& ctx, std::string child_id);
 Workflow<std::string> dreamer(Context& ctx);
+Workflow<std::string> traveller(Context& ctx, std::string how);
 
 }  // namespace holdfast::flow::tests
 
+HOLDFAST_NAME(holdfast::flow::tests::strict, "test.strict");
 HOLDFAST_NAME(holdfast::flow::tests::diary, "test.diary");
 HOLDFAST_NAME(holdfast::flow::tests::guardian, "test.guardian");
 HOLDFAST_NAME(holdfast::flow::tests::dreamer, "test.dreamer");
+HOLDFAST_NAME(holdfast::flow::tests::traveller, "test.traveller");
 
 namespace holdfast::flow::tests {
 
@@ -53,6 +65,28 @@ Workflow<std::string> dreamer(Context& ctx) {
     co_return text;
 }
 
+// Books a flight, whose first try fails and is made good by the code itself, then a hotel, and
+// fails in the way that was asked for.
+Workflow<std::string> traveller(Context& ctx, std::string how) {
+    for (bool booked = false; !booked;) {
+        auto flight = co_await ctx.activity<&refuse>(std::int64_t{1}).outcome();
+        booked = static_cast<bool>(flight);
+    }
+    std::string hotel = co_await ctx.activity<&greet>("hotel");
+    if (how == "code") {
+        throw Failure("Broken", "a mistake in the code");
+    }
+    if (how == "timeout") {
+        co_await ctx.activity<&hold>("slow").tag("nobody").timeout(5s);
+    }
+    auto car = co_await ctx.activity<&strict>(std::int64_t{1}).outcome();
+    if (!car) {
+        co_await ctx.activity<&greet>("undo hotel");
+        throw Failure("NoCar", "the trip is off: " + car.failure().text());
+    }
+    co_return hotel;
+}
+
 namespace {
 
 class Reset : public testing::TestWithParam<test::Backend> {
@@ -65,6 +99,7 @@ protected:
     static Registry registry() {
         Registry registry = test_registry();
         registry.workflow<&diary>().workflow<&guardian>().workflow<&dreamer>();
+        registry.workflow<&traveller>().activity<&strict>();
         return registry;
     }
     void advance(std::chrono::microseconds by) {
@@ -97,6 +132,67 @@ TEST_P(Reset, WhatFailedLastIsTriedAgainAndTheOldExecutionIsKept) {
     EXPECT_NE(executions[0].output.find("Refused"), std::string::npos) << "how it had ended";
     EXPECT_EQ(executions[1].status, Status::completed);
     EXPECT_EQ(kind_name(client.history("one", 1).back().body), "workflow_failed");
+}
+
+// The failure that the end speaks of, and not an older one that was made good: the flight is not
+// booked again, and neither is the hotel.
+TEST_P(Reset, GoesToTheCauseOfTheEnd) {
+    client.start<&traveller>("trip", "wrapped");
+    runtime->run_until_idle();
+    ASSERT_EQ(status("trip"), Status::failed);
+    ASSERT_EQ(seen.of("refuse"), 2);
+    const ResetPlan plan = client.plan("trip");
+    ASSERT_TRUE(plan.cause);
+    EXPECT_EQ(std::get<ActivityFailedEvent>(plan.cause->body).failure.message, "too strict");
+    ASSERT_EQ(plan.reset.activities.size(), 1U);
+    EXPECT_EQ(plan.reset.activities[0].name, "test.strict");
+    EXPECT_EQ(plan.last_kept + 1, plan.cause->id);
+    EXPECT_EQ(status("trip"), Status::failed) << "a plan does nothing";
+
+    client.reset("trip");
+    runtime->run_until_idle();
+    EXPECT_EQ(*client.result<&traveller>("trip", 1s), "hello hotel");
+    EXPECT_EQ(seen.of("refuse"), 2) << "the airline was called again";
+    EXPECT_EQ(seen.of("greet hotel"), 1);
+    EXPECT_EQ(seen.of("strict"), 2);
+}
+
+TEST_P(Reset, KeepsEverythingIfTheCodeItselfWasTheCause) {
+    client.start<&traveller>("trip", "code");
+    runtime->run_until_idle();
+    ASSERT_EQ(status("trip"), Status::failed);
+    const ResetPlan plan = client.plan("trip");
+    EXPECT_FALSE(plan.cause);
+    EXPECT_TRUE(plan.reset.activities.empty());
+    client.reset("trip");
+    runtime->run_until_idle();
+    EXPECT_EQ(seen.of("refuse"), 2);
+    EXPECT_EQ(seen.of("greet hotel"), 1);
+    EXPECT_EQ(Client::failure_of(*client.info("trip")).type, "Broken") << "the code is the same";
+}
+
+TEST_P(Reset, GivesWhatTimedOutItsWholeTimeAgain) {
+    client.start<&traveller>("trip", "timeout");
+    runtime->run_until_idle();
+    advance(6s);
+    ASSERT_EQ(status("trip"), Status::failed);
+    client.reset("trip");
+    runtime->run_until_idle();
+    EXPECT_EQ(status("trip"), Status::running);
+    advance(4s);
+    EXPECT_EQ(status("trip"), Status::running);
+    advance(2s);
+    EXPECT_EQ(status("trip"), Status::failed);
+    EXPECT_EQ(seen.of("refuse"), 2);
+}
+
+TEST_P(Reset, OfWhatHasNotFailedNeedsAPoint) {
+    client.start<&hello>("good", "Ann");
+    client.start<&sleeper>("asleep", 60);
+    runtime->run_until_idle();
+    for (const char* id : {"good", "asleep"}) {
+        EXPECT_EQ(test::code_of([&] { client.reset(id); }), Code::condition_failed) << id;
+    }
 }
 
 TEST_P(Reset, StateAndRandomNumbersAreThoseOfThePoint) {

@@ -64,12 +64,19 @@ Runtime::State::State(Store& store, Registry registry, RuntimeOptions options)
                   registry_,
                   options_,
                   meters_,
+                  unserved_,
                   {.ended = [this](ActivityEnd end) { ended(std::move(end)); },
                    .mailed = [this](const std::string& id) { store_.bus().mailed(id); },
                    .room = [this] { look_for_activities(); }}),
-      runner_(provider_, registry_, options_, instances_, activities_, clock_, *meters_, [this] {
-          look_for_mail();
-      }) {
+      runner_(provider_,
+              registry_,
+              options_,
+              instances_,
+              activities_,
+              clock_,
+              *meters_,
+              *unserved_,
+              [this] { look_for_mail(); }) {
     clock_.heard(
         std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now()));
     hear_clock();
@@ -80,7 +87,9 @@ Runtime::State::State(Store& store, Registry registry, RuntimeOptions options)
     log().info("a runtime starts",
                {{"engine", engine_version.text()}, {"replays", replays}, {"worker", worker_id_}});
     store_.bus().join(*this);
-    if (!options_.manual) {
+    if (options_.manual) {
+        retry_blocked();
+    } else {
         start_threads();
     }
 }
@@ -209,6 +218,7 @@ DrainReport Runtime::State::drain(milliseconds deadline) {
         return report_;
     }
     draining_ = true;
+    pauses_.request_stop();
     store_.bus().leave(*this);
     activities_.close();
     constexpr milliseconds longest = std::chrono::years{1};  // "For ever" must not overflow.
@@ -288,8 +298,43 @@ RuntimeStats Runtime::State::stats() const {
 // --- keeping
 // -----------------------------------------------------------------------------------------
 
+// A worker that starts may be the one that blocked work has waited for.
+void Runtime::State::retry_blocked() noexcept {
+    RetryBlocked ask;
+    if (options_.workflow_threads > 0) {
+        ask.fits = [this](BlockKind kind,
+                          std::string_view workflow,
+                          std::string_view version,
+                          std::string_view build) {
+            const bool known = version.empty()
+                                   ? registry_.has_workflow(workflow)
+                                   : registry_.find_workflow(workflow, version).has_value();
+            const bool another = build.empty() || build != options_.build_id;
+            return known && (kind == BlockKind::unregistered || another);
+        };
+    }
+    if (options_.activity_threads > 0) {
+        ask.knows = [this](std::string_view activity) {
+            return registry_.find_activity(activity) != nullptr;
+        };
+    }
+    try {
+        if (provider_.retry_blocked(ask) > 0) {
+            look_for_mail();
+            look_for_activities();
+        }
+    } catch (const std::exception& error) {
+        log().warn("blocked work could not be made due; it is tried again later by itself",
+                   {{"error", error.what()}});
+    }
+}
+
 void Runtime::State::keep_loop(const std::stop_token& stop) {
-    while (system_clock().sleep_until(steady_clock::now() + keep_pause, stop)) {
+    retry_blocked();
+    const auto next = [this] {
+        return std::min(steady_clock::now() + keep_pause, activities_.next_limit());
+    };
+    while (system_clock().sleep_until(next(), stop)) {
         try {
             keep(steady_clock::now());
         } catch (const std::exception& error) {

@@ -29,6 +29,13 @@ constexpr std::chrono::milliseconds commit_pause_first{10};
 constexpr std::chrono::milliseconds commit_pause_max{1'000};
 constexpr std::size_t ends_per_commit_max = 128;
 
+// Whether it has sent itself what makes it go on.
+bool continues(const TurnCommit& commit) {
+    return std::ranges::any_of(commit.messages, [&](const OutgoingMessage& message) {
+        return message.instance == commit.instance && message.visible_at_ms == 0;
+    });
+}
+
 }  // namespace
 
 void Runtime::State::post(PreparedTurn turn) {
@@ -46,9 +53,10 @@ void Runtime::State::post(std::vector<ActivityEnd> ends) {
     outbox_filled_.notify_one();
 }
 
-// The answer goes to the instance's next turn if it is here, else into its mail.
+// The answer goes to the instance's next turn if it is here, else into its mail. Another attempt is
+// no business of the workflow's.
 void Runtime::State::ended(ActivityEnd end) {
-    if (!instances_.add_answer(end)) {
+    if (end.again || !instances_.add_answer(end)) {
         post(std::vector<ActivityEnd>{std::move(end)});
     }
 }
@@ -126,7 +134,7 @@ void Runtime::State::commit_turns(std::vector<PreparedTurn> turns) {
                 return true;
             });
         }
-        std::this_thread::sleep_for(pause);
+        system_clock().sleep_until(steady_clock::now() + pause, pauses_.get_token());
         pause = std::min(pause * 2, commit_pause_max);
     }
     meters_->commits += turns.empty() ? 0 : 1;
@@ -163,6 +171,7 @@ void Runtime::State::settle_too_large(PreparedTurn& turn, const TurnCommit& comm
     }
     call_off(turn);
     post(std::move(turn.answers));
+    post(std::move(turn.left));
     post(std::move(*end));
 }
 
@@ -221,6 +230,10 @@ void Runtime::State::commit_ends(const std::vector<ActivityEnd>& ends) {
         activities_.settled(ends[i].key, ends[i].token);
         if (kept[i] && ends[i].answer) {
             store_.bus().mailed(ends[i].key.instance);
+        } else if (kept[i] && ends[i].again && ends[i].again->delay > milliseconds{0}) {
+            wake_at((clock_.now() + ends[i].again->delay).time_since_epoch().count());
+        } else if (kept[i] && ends[i].again) {
+            store_.bus().activities_waiting();
         }
     }
 }
@@ -255,12 +268,17 @@ void Runtime::State::settle_committed(PreparedTurn& turn, const TurnCommit& comm
             instances_.add_claim(std::move(*left.claim));
         }
         post(std::move(left.answers));
+        post(std::move(turn.left));
     } else {
         if (commit.next) {
             instance.execution.reset();
             instance.number = 0;
         }
-        if (commit.next || commit.leased) {  // Mail that came under the lease woke nobody.
+        for (const ActivityEnd& end : turn.left) {
+            instances_.add_answer(end);
+        }
+        // Mail that came under the lease woke no thread.
+        if (commit.next || commit.leased || turn.goes_on || continues(commit)) {
             instances_.add_mail(commit.instance);
         }
         instances_.done(instance, turn.bytes);
@@ -292,6 +310,7 @@ void Runtime::State::settle_lost(PreparedTurn& turn, const TurnCommit& commit, C
         instances_.add_claim(std::move(*left.claim));
     }
     std::vector<ActivityEnd> answers = std::move(turn.answers);
+    std::move(turn.left.begin(), turn.left.end(), std::back_inserter(answers));
     std::move(left.answers.begin(), left.answers.end(), std::back_inserter(answers));
     post(std::move(answers));
     look_for_mail();

@@ -33,6 +33,7 @@ Runtime::State::Found Runtime::State::poll_instances() {
     const ClaimInstances ask{.lease = workflow_lease_.get(),
                              .count = claims_max + static_cast<int>(backlog),
                              .versions = options_.versions,
+                             .build = options_.build_id,
                              .mine = [this](std::string_view id, const Uuid& token) {
                                  return instances_.holds(id, token);
                              }};

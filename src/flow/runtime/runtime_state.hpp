@@ -22,6 +22,7 @@
 #include "runtime/local_bus.hpp"
 #include "runtime/meters.hpp"
 #include "runtime/turns.hpp"
+#include "runtime/unserved.hpp"
 
 #include <holdfast/flow/runtime.hpp>
 
@@ -97,6 +98,7 @@ private:
     [[nodiscard]] Steady next_look(bool found);
     // --- keeping
     void keep_loop(const std::stop_token& stop);
+    void retry_blocked() noexcept;
     void keep(Steady now);
     void keep_sessions(Steady now);
     void sweep(Steady now);
@@ -111,6 +113,7 @@ private:
     const RuntimeOptions options_;
     const std::string worker_id_;
     std::shared_ptr<Meters> meters_ = std::make_shared<Meters>(options_.metrics);
+    std::shared_ptr<Unserved> unserved_ = std::make_shared<Unserved>(options_);
     DatabaseClock clock_;
     LeaseLength workflow_lease_{options_.workflow_lease};
     InstanceTable instances_;
@@ -133,6 +136,7 @@ private:
     Steady swept_{};
     Steady measured_{};
     std::atomic<bool> draining_ = false;
+    std::stop_source pauses_;  // Stopped when draining begins: no pause between attempts lasts on.
     std::atomic<bool> heard_clock_ = false;  // The store's; before that nothing may start here.
     bool drained_ = false;
     DrainReport report_;

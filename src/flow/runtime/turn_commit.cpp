@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <variant>
 
-#include "cron.hpp"
 #include "runtime/activity_pool.hpp"
 #include "runtime/turns.hpp"
 
+#include <holdfast/base/cron.hpp>
 #include <holdfast/flow_engine/stored.hpp>
 
 namespace holdfast::flow {
@@ -69,6 +69,11 @@ void add_mail(TurnCommit& commit, const Turn& turn) {
         commit.messages.push_back(
             {.instance = child,
              .message = Message{.execution = 0, .body = CancelMessage{reason, false, 0}}});
+    }
+    if (turn.cut) {
+        commit.messages.push_back(
+            {.instance = commit.instance,
+             .message = Message{.execution = commit.execution, .body = ContinueMessage{}}});
     }
     commit.cancelled_timers = turn.cancelled_timers;
     for (const EventId event : turn.cancelled_activities) {
@@ -211,7 +216,8 @@ void TurnRunner::add_activities(PreparedTurn& prepared,
                           .session = std::move(scheduled.session),
                           .tag = std::move(scheduled.tag),
                           .ahead = milliseconds{scheduled.ahead_ms.value_or(0)},
-                          .must_begin = scheduled.start_within_ms.has_value()};
+                          .must_begin = scheduled.start_within_ms.has_value(),
+                          .retry = std::move(scheduled.retry)};
         if (!task.session && activities_.reserve(task)) {
             task.claim = Uuid::v4();
             task.claim_lease = activities_.lease();

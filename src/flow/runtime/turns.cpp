@@ -6,6 +6,7 @@
 #include "runtime/activity_pool.hpp"
 #include "runtime/database_clock.hpp"
 #include "runtime/meters.hpp"
+#include "runtime/unserved.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/log.hpp>
@@ -17,7 +18,6 @@ namespace {
 // A history up to this length is replayed beside a cached turn to check it; longer ones cost too
 // much.
 constexpr EventId shadow_events_max = 1'000;
-constexpr milliseconds unreadable_pause{1'000};
 constexpr std::size_t called_back_max = 500;
 
 Logger& logger_of(const RuntimeOptions& options) {
@@ -29,7 +29,7 @@ void end_by_force(Turn& turn,
                   const TurnContext& turn_context,
                   std::span<const LeftOpen> open,
                   FailureInfo why) {
-    turn.ending = Ending::failed;
+    turn.ending = why.kind == FailureKind::cancelled ? Ending::cancelled : Ending::failed;
     const EventBody end = WorkflowFailed{std::move(why)};
     EventId id = turn.events.empty() ? turn_context.last_event : turn.events.back().id;
     const auto add = [&](EventBody body, EventId source) {
@@ -55,6 +55,42 @@ const StartMessage* start_among(const std::vector<InboxMessage>& messages) {
     return nullptr;
 }
 
+// Why the instance is to end without its code having a say. Empty: that was not ordered.
+std::optional<FailureInfo> ordered_end(const std::vector<InboxMessage>& messages) {
+    for (const InboxMessage& mail : messages) {
+        const CancelMessage* const cancel = std::get_if<CancelMessage>(&mail.message.body);
+        if (mail.error.empty() && cancel != nullptr && cancel->force) {
+            return FailureInfo{.kind = FailureKind::cancelled,
+                               .type = "Cancelled",
+                               .message = cancel->reason,
+                               .retryable = false};
+        }
+    }
+    return std::nullopt;
+}
+
+// Answers that the turn has not taken; they follow the mail among its messages.
+std::vector<ActivityEnd> take_out_left(const Turn& turn,
+                                       std::size_t mail,
+                                       std::vector<ActivityEnd>& answers) {
+    std::vector<ActivityEnd> left;
+    if (!turn.left_some) {
+        return left;
+    }
+    std::vector<bool> taken(answers.size(), false);
+    for (const std::size_t i : turn.taken) {
+        if (i >= mail) {
+            taken[i - mail] = true;
+        }
+    }
+    std::vector<ActivityEnd> kept;
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+        (taken[i] ? kept : left).push_back(std::move(answers[i]));
+    }
+    answers = std::move(kept);
+    return left;
+}
+
 }  // namespace
 
 TurnRunner::TurnRunner(Provider& provider,
@@ -64,6 +100,7 @@ TurnRunner::TurnRunner(Provider& provider,
                        ActivityPool& activities,
                        DatabaseClock& clock,
                        Meters& meters,
+                       Unserved& unserved,
                        std::function<void()> look_for_mail)
     : provider_(provider),
       registry_(registry),
@@ -72,6 +109,7 @@ TurnRunner::TurnRunner(Provider& provider,
       activities_(activities),
       clock_(clock),
       meters_(meters),
+      unserved_(unserved),
       look_for_mail_(std::move(look_for_mail)) {}
 
 std::optional<PreparedTurn> TurnRunner::run(Instance& instance,
@@ -89,9 +127,8 @@ std::optional<PreparedTurn> TurnRunner::run(Instance& instance,
         unwanted.insert(unwanted.end(), input.answers.begin(), input.answers.end());
         return poison(instance, turn_context);
     }
-    if (!load(instance, turn_context, input)) {
-        lose(instance, std::move(input), unwanted);
-        return std::nullopt;
+    if (const std::optional<Obstacle> obstacle = load(instance, turn_context)) {
+        return stop_at(instance, turn_context, *obstacle, std::move(input), unwanted);
     }
     auto deadlines = fail_what_nobody_began(instance, turn_context);
     std::vector<Message> messages;
@@ -116,11 +153,20 @@ std::optional<PreparedTurn> TurnRunner::run(Instance& instance,
         return std::nullopt;
     }
     Turn turn = checked(instance, turn_context, messages);
+    if (turn.mismatch && registry_.nondeterminism_policy() == NondeterminismPolicy::block) {
+        input.answers = std::move(finished);
+        const Obstacle obstacle{BlockKind::nondeterminism, turn.failure().message};
+        return stop_at(instance, turn_context, obstacle, std::move(input), unwanted);
+    }
     if (turn_context.creates && turn.ending == Ending::continued) {
         lose(instance, std::move(input), unwanted);  // Two executions at once: the long way.
         return std::nullopt;
     }
+    std::vector<ActivityEnd> left = take_out_left(turn, turn_context.mail.size(), finished);
+    const bool goes_on = turn.left_some;
     PreparedTurn prepared = prepare(instance, turn_context, std::move(turn), std::move(finished));
+    prepared.left = std::move(left);
+    prepared.goes_on = goes_on;
     for (auto& [event, deadline] : deadlines) {
         if (prepared.commit.status == Status::running && instance.execution->waits_for(event)) {
             prepared.commit.messages.push_back(std::move(deadline));
@@ -174,6 +220,7 @@ bool TurnRunner::look(Instance& instance, TurnInput& input, TurnContext& turn_co
                                    .token = claim.token,
                                    .leased = true,
                                    .attempt = claim.attempt,
+                                   .blocked_tries = claim.blocked_tries,
                                    .now = claim.now,
                                    .mail = claim.messages};
     } else {
@@ -191,18 +238,22 @@ bool TurnRunner::look(Instance& instance, TurnInput& input, TurnContext& turn_co
                                    .now = clock_.now(),
                                    .mail = {}};
     }
-    // Whatever cannot be read here may be readable by another build: only a claim counts attempts.
-    const bool readable = std::ranges::all_of(
-        turn_context.mail, [](const InboxMessage& mail) { return mail.error.empty(); });
-    return readable || (turn_context.leased && turn_context.attempt > options_.max_attempts);
+    return true;
 }
 
-// Makes sure that the coroutine stands where the store says. False: it cannot be done here.
-bool TurnRunner::load(Instance& instance, const TurnContext& turn_context, TurnInput& input) {
+std::optional<Obstacle> TurnRunner::load(Instance& instance, const TurnContext& turn_context) {
+    for (const InboxMessage& mail : turn_context.mail) {
+        if (!mail.error.empty()) {
+            return Obstacle{
+                BlockKind::unreadable,
+                fmt::format(
+                    "message {} cannot be read by this build: {}", mail.position, mail.error)};
+        }
+    }
     if (instance.execution && instance.number == turn_context.execution &&
         instance.execution->last_event() == turn_context.last_event) {
         ++meters_.from_cache;
-        return true;
+        return std::nullopt;
     }
     instance.execution.reset();
     if (turn_context.last_event == 0) {
@@ -211,24 +262,29 @@ bool TurnRunner::load(Instance& instance, const TurnContext& turn_context, TurnI
     const std::optional<detail::Program> program =
         registry_.find_workflow(turn_context.name, turn_context.version);
     if (!program) {
-        give_back(instance, input, unregistered_pause(turn_context.attempt));
-        return false;
+        return unregistered(turn_context.name, turn_context.version, turn_context);
     }
     LoadedHistory loaded = provider_.load_history(instance.id, turn_context.execution);
     meters_.history_bytes_read += loaded.bytes;
     if (!loaded.error.empty() || loaded.events.empty()) {
-        logger_of(options_).error("a history cannot be read",
-                                  {{"instance", instance.id},
-                                   {"error", loaded.error},
-                                   {"attempt", turn_context.attempt}});
-        give_back(instance, input, unreadable_pause);
-        return false;
+        return Obstacle{BlockKind::unreadable,
+                        fmt::format("the history cannot be read by this build: {}",
+                                    loaded.error.empty() ? "it is empty" : loaded.error)};
     }
     meters_.events_replayed += static_cast<std::int64_t>(loaded.events.size());
     instance.number = turn_context.execution;
     instance.execution = make_execution(instance, *program);
     instance.execution->load(std::move(loaded.events), std::move(loaded.kv));
-    return true;
+    return std::nullopt;
+}
+
+Obstacle TurnRunner::unregistered(std::string_view name,
+                                  std::string_view version,
+                                  const TurnContext& turn_context) {
+    std::string what = fmt::format("workflow {}{}{}", name, version.empty() ? "" : " ", version);
+    std::string reason = fmt::format("no worker that looked has the {}", what);
+    unserved_.missing(std::move(what), turn_context.now);
+    return Obstacle{BlockKind::unregistered, std::move(reason)};
 }
 
 std::unique_ptr<Execution> TurnRunner::make_execution(const Instance& instance,
@@ -237,17 +293,17 @@ std::unique_ptr<Execution> TurnRunner::make_execution(const Instance& instance,
         instance.id, instance.number, program, options_.limits, options_.logger, options_.build_id);
 }
 
-bool TurnRunner::begin(Instance& instance, const TurnContext& turn_context) {
+std::optional<Obstacle> TurnRunner::begin(Instance& instance, const TurnContext& turn_context) {
     const StartMessage* const start = start_among(turn_context.mail);
     if (start == nullptr) {
-        return false;
+        return Obstacle{BlockKind::unreadable, "there is mail, but not the start"};
     }
     const std::optional<std::string> version =
         start->version.empty() ? registry_.version_for_start(start->name) : start->version;
     const std::optional<detail::Program> program =
         version ? registry_.find_workflow(start->name, *version) : std::nullopt;
     if (!program) {
-        return false;
+        return unregistered(start->name, start->version, turn_context);
     }
     std::map<std::string, Payload> keys;
     if (turn_context.execution >
@@ -263,7 +319,7 @@ bool TurnRunner::begin(Instance& instance, const TurnContext& turn_context) {
                                               .status = std::nullopt,
                                               .cron = start->cron},
                               std::move(keys));
-    return true;
+    return std::nullopt;
 }
 
 // The failure is in the mail before this turn takes the deadline: if this process dies in between,
@@ -307,18 +363,56 @@ std::vector<std::pair<EventId, OutgoingMessage>> TurnRunner::fail_what_nobody_be
     return again;
 }
 
-void TurnRunner::give_back(Instance& instance, TurnInput& input, milliseconds delay) {
+std::optional<PreparedTurn> TurnRunner::stop_at(Instance& instance,
+                                                const TurnContext& turn_context,
+                                                const Obstacle& obstacle,
+                                                TurnInput&& input,
+                                                std::vector<ActivityEnd>& unwanted) {
+    instance.execution.reset();
+    if (turn_context.creates) {
+        lose(instance, std::move(input), unwanted);
+        return std::nullopt;
+    }
+    if (std::optional<FailureInfo> end = ordered_end(turn_context.mail)) {
+        unwanted.insert(unwanted.end(), input.answers.begin(), input.answers.end());
+        return fail(instance, turn_context, std::move(*end));
+    }
+    if (obstacle.kind != BlockKind::unregistered) {
+        logger_of(options_).error("a workflow is blocked",
+                                  {{"instance", instance.id},
+                                   {"workflow", turn_context.name},
+                                   {"kind", to_string(obstacle.kind)},
+                                   {"reason", obstacle.reason},
+                                   {"tries", turn_context.blocked_tries + 1}});
+    }
+    meters_.blocked(obstacle.kind);
+    BlockInstance block{.instance = instance.id,
+                        .token = turn_context.token,
+                        .kind = obstacle.kind,
+                        .reason = obstacle.reason,
+                        .build = options_.build_id,
+                        .pause = unserved_.pause(turn_context.blocked_tries)};
+    if (turn_context.leased) {
+        for (const InboxMessage& mail : turn_context.mail) {
+            block.positions.push_back(mail.position);
+        }
+    }
+    provider_.block_instance(block);
+    input.claim.reset();
+    forget(instance, std::move(input), unwanted);
+    return std::nullopt;
+}
+
+void TurnRunner::lose(Instance& instance, TurnInput&& input, std::vector<ActivityEnd>& unwanted) {
     if (input.claim) {
-        provider_.abandon_instance(*input.claim, delay, false);
+        provider_.abandon_instance(*input.claim, unserved_.pause(0), true);
         input.claim.reset();
     }
     instance.execution.reset();
+    forget(instance, std::move(input), unwanted);
 }
 
-// This process cannot take the turn: what it holds goes back to where others find it.
-void TurnRunner::lose(Instance& instance, TurnInput&& input, std::vector<ActivityEnd>& unwanted) {
-    give_back(
-        instance, input, input.claim ? unregistered_pause(input.claim->attempt) : milliseconds{0});
+void TurnRunner::forget(Instance& instance, TurnInput&& input, std::vector<ActivityEnd>& unwanted) {
     TurnInput left = instances_.forget(instance);
     for (TurnInput* part : {&input, &left}) {
         unwanted.insert(unwanted.end(), part->answers.begin(), part->answers.end());
@@ -328,12 +422,6 @@ void TurnRunner::lose(Instance& instance, TurnInput&& input, std::vector<Activit
     } else if (left.mail) {
         look_for_mail_();
     }
-}
-
-milliseconds TurnRunner::unregistered_pause(int attempt) const {
-    constexpr int doublings_max = 6;
-    const int doublings = std::clamp(attempt - 1, 0, doublings_max);
-    return std::min(options_.unregistered_first * (1 << doublings), options_.unregistered_max);
 }
 
 // What is under way for it, whatever its code would say. A history that cannot be read tells
@@ -392,6 +480,7 @@ Turn TurnRunner::checked(Instance& instance,
     logger_of(options_).error("a workflow's code is not deterministic",
                               {{"instance", instance.id}, {"workflow", turn_context.name}});
     Turn failed;
+    failed.mismatch = true;
     failed.taken = std::move(turn.taken);
     end_by_force(failed,
                  turn_context,

@@ -20,6 +20,7 @@ namespace holdfast::flow {
 class ActivityPool;
 class DatabaseClock;
 class Meters;
+class Unserved;
 
 // What a turn sees: who it is about, its mail, the clock.
 struct TurnContext {
@@ -30,6 +31,7 @@ struct TurnContext {
     Uuid token;
     bool leased = false;
     int attempt = 0;
+    int blocked_tries = 0;
     Moment now;
     std::vector<InboxMessage> mail;
     bool creates = false;  // There is nothing in the store yet.
@@ -40,6 +42,8 @@ struct PreparedTurn {
     Instance* instance = nullptr;
     TurnCommit commit;
     std::vector<ActivityEnd> answers;    // The activities whose answers it has read.
+    std::vector<ActivityEnd> left;       // Those whose answers are for the next turn.
+    bool goes_on = false;                // There is mail that it has left for the next turn.
     std::vector<ClaimedActivity> local;  // Activities this process has claimed with it.
     // Who is to be told once it is committed.
     std::vector<std::pair<std::string, Uuid>> started;  // Child instances, and their workflows
@@ -55,6 +59,12 @@ struct PreparedTurn {
                                              std::int64_t limit_ms,
                                              Moment now);
 
+// Why a turn cannot be taken here.
+struct Obstacle {
+    BlockKind kind = BlockKind::unregistered;
+    std::string reason;
+};
+
 class TurnRunner {
 public:
     TurnRunner(Provider& provider,
@@ -64,6 +74,7 @@ public:
                ActivityPool& activities,
                DatabaseClock& clock,
                Meters& meters,
+               Unserved& unserved,
                std::function<void()> look_for_mail);
 
     // Empty: there was nothing to commit, and the instance has been given back to the table.
@@ -78,8 +89,20 @@ public:
 
 private:
     bool look(Instance& instance, TurnInput& input, TurnContext& turn_context);
-    bool load(Instance& instance, const TurnContext& turn_context, TurnInput& input);
-    bool begin(Instance& instance, const TurnContext& turn_context);
+    // Makes sure that the coroutine stands where the store says, or tells why it cannot.
+    [[nodiscard]] std::optional<Obstacle> load(Instance& instance, const TurnContext& turn_context);
+    [[nodiscard]] std::optional<Obstacle> begin(Instance& instance,
+                                                const TurnContext& turn_context);
+    [[nodiscard]] Obstacle unregistered(std::string_view name,
+                                        std::string_view version,
+                                        const TurnContext& turn_context);
+    // The turn is not committed. The instance is blocked, unless its end was ordered: then that is
+    // what is to be committed.
+    [[nodiscard]] std::optional<PreparedTurn> stop_at(Instance& instance,
+                                                      const TurnContext& turn_context,
+                                                      const Obstacle& obstacle,
+                                                      TurnInput&& input,
+                                                      std::vector<ActivityEnd>& unwanted);
     // Of the execution that the instance is at.
     [[nodiscard]] std::unique_ptr<Execution> make_execution(const Instance& instance,
                                                             detail::Program program) const;
@@ -87,8 +110,9 @@ private:
         const Instance& instance, const TurnContext& turn_context);
     [[nodiscard]] std::vector<LeftOpen> open_in_store(const Instance& instance,
                                                       const TurnContext& turn_context);
-    void give_back(Instance& instance, TurnInput& input, milliseconds delay);
+    // This process cannot take the turn: what it holds goes back to where others find it.
     void lose(Instance& instance, TurnInput&& input, std::vector<ActivityEnd>& unwanted);
+    void forget(Instance& instance, TurnInput&& input, std::vector<ActivityEnd>& unwanted);
     PreparedTurn fail(Instance& instance, const TurnContext& turn_context, FailureInfo why);
     PreparedTurn poison(Instance& instance, const TurnContext& turn_context);
     PreparedTurn prepare(Instance& instance,
@@ -100,8 +124,6 @@ private:
     Turn checked(Instance& instance,
                  const TurnContext& turn_context,
                  std::span<const Message> messages);
-    [[nodiscard]] milliseconds unregistered_pause(int attempt) const;
-
     Provider& provider_;
     const Registry& registry_;
     const RuntimeOptions& options_;
@@ -109,6 +131,7 @@ private:
     ActivityPool& activities_;
     DatabaseClock& clock_;
     Meters& meters_;
+    Unserved& unserved_;
     std::function<void()> look_for_mail_;
 };
 

@@ -1,8 +1,11 @@
 -- One row per instance: what it is, and who may advance it. `lock_token` changes with every claim
--- and every turn; a writer must name the token it believes in. `locked_until_us` is 0 when nobody
--- holds it; a start that is delayed, or due again by `cron`, holds it until then. `origin` never changes: it tells a start
--- whose answer was lost from somebody else's. The row describes the current execution; earlier
--- ones move to flow_executions.
+-- and every turn; a writer must name the token it believes in. `locked_until_us`, a time of the
+-- clock of leases, is 0 when it is not claimed. `starts_at_us` is when a start that is delayed, or
+-- due again by `cron`, may be claimed, and 0 for all others. `origin` never changes: it tells a
+-- start whose answer was lost from another one. The row describes the current execution; earlier
+-- ones move to flow_executions. `blocked` names why no worker could take its last turn, and is
+-- empty otherwise; then `locked_until_us` is when other builds try again, and `blocked_until_us`
+-- when `blocked_by` does. The turn that commits next clears `blocked` and `blocked_tries`.
 CREATE TABLE IF NOT EXISTS flow_instances (
     instance_id     TEXT NOT NULL PRIMARY KEY,
     name            TEXT NOT NULL,
@@ -12,6 +15,7 @@ CREATE TABLE IF NOT EXISTS flow_instances (
     origin          {uuid} NOT NULL,
     lock_token      {uuid} NOT NULL,
     locked_until_us {bigint} NOT NULL,
+    starts_at_us    {bigint} NOT NULL,
     last_event      {bigint} NOT NULL,
     history_bytes   {bigint} NOT NULL,
     engine          {bigint},
@@ -26,7 +30,13 @@ CREATE TABLE IF NOT EXISTS flow_instances (
     started_us      {bigint},
     updated_us      {bigint} NOT NULL,
     completed_us    {bigint},
-    cron            TEXT
+    cron            TEXT,
+    blocked         TEXT,
+    blocked_why     TEXT,
+    blocked_by      TEXT,
+    blocked_since_us {bigint},
+    blocked_until_us {bigint},
+    blocked_tries   {bigint}
 ) {strict};
 CREATE INDEX {async} IF NOT EXISTS flow_instances_by_parent ON flow_instances (parent_id);
 CREATE INDEX {async} IF NOT EXISTS flow_instances_by_creation
@@ -64,9 +74,10 @@ CREATE TABLE IF NOT EXISTS flow_history (
 
 -- Where mail for an instance arrives. An early mailbox holds mail of an instance that has not
 -- started; an instance that has ended has none. `arrivals` numbers the mail from 1, a start is
--- number 0; `ready_at_us` is when there is something to look at, empty if never. Who changes the
--- mail of an instance has changed its mailbox before, in the same transaction: that is what keeps
--- `ready_at_us` true.
+-- number 0; `ready_at_us` is when there is something to look at, empty if never, and below 0 if it
+-- is due at once (`visible_at_us` is alike): 10^18 microseconds before the time it was asked for. A
+-- transaction that changes the mail of an instance has changed its mailbox before: that is what
+-- keeps `ready_at_us` true.
 CREATE TABLE IF NOT EXISTS flow_mailboxes (
     instance_id TEXT NOT NULL PRIMARY KEY,
     arrivals    {bigint} NOT NULL,
@@ -87,10 +98,15 @@ CREATE TABLE IF NOT EXISTS flow_messages (
     PRIMARY KEY (instance_id, position)
 ) {strict};
 
--- Activities that wait or run. `available_at_us` is when a worker may take it: at once, after a
--- delay, or when the lease of the one who has it runs out. `lock_token` changes with every claim;
+-- Activities that wait or run. `available_at_us` is when a worker may take it: at once (below 0, as
+-- for mail), after a delay, or when the lease of the worker that has it runs out (times of the
+-- clock of leases). `lock_token` changes with every claim;
 -- nobody's is nil. An empty tag is none. `queued_us` is when it was asked for, and below 0 for one
--- whose wait is limited: it is left to workers that can begin it at once.
+-- whose wait is limited: it is left to workers that can begin it at once. `unserved_tries` counts
+-- how often a worker gave it back because it has no such activity, and is below 0 while a worker
+-- has it. `attempts` counts claims. `retry` is the policy by which it is tried again, empty if the
+-- first failure is final; `failures` counts attempts that failed so far, and `last_failure` is how
+-- the last of them did.
 CREATE TABLE IF NOT EXISTS flow_activities (
     instance_id     TEXT NOT NULL,
     execution       {bigint} NOT NULL,
@@ -105,7 +121,11 @@ CREATE TABLE IF NOT EXISTS flow_activities (
     available_at_us {bigint} NOT NULL,
     queued_us       {bigint} NOT NULL,
     attempts        {bigint} NOT NULL,
+    unserved_tries  {bigint},
     heartbeat       TEXT,
+    retry           TEXT,
+    failures        {bigint} NOT NULL,
+    last_failure    TEXT,
     PRIMARY KEY (instance_id, execution, event)
 ) {strict};
 CREATE INDEX {async} IF NOT EXISTS flow_activities_by_availability

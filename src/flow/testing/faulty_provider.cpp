@@ -11,16 +11,19 @@
 namespace holdfast::flow::test {
 namespace {
 
-constexpr std::array<std::string_view, 36> call_names{"claim_instances",
+constexpr std::array<std::string_view, 40> call_names{"claim_instances",
                                                       "peek_instance",
                                                       "load_history",
                                                       "commit_turns",
                                                       "abandon_instance",
+                                                      "block_instance",
+                                                      "retry_blocked",
                                                       "renew_instance",
                                                       "claim_activities",
                                                       "end_activities",
                                                       "end_activity_in_transaction",
                                                       "abandon_activity",
+                                                      "leave_activity",
                                                       "renew_activities",
                                                       "heartbeat",
                                                       "renew_sessions",
@@ -36,6 +39,7 @@ constexpr std::array<std::string_view, 36> call_names{"claim_instances",
                                                       "list",
                                                       "executions",
                                                       "children",
+                                                      "activities",
                                                       "tree",
                                                       "stats",
                                                       "delete_tree",
@@ -208,6 +212,14 @@ bool FaultyProvider::abandon_instance(const ClaimedInstance& claim,
                   [&] { return inner_.abandon_instance(claim, delay, ignore_attempt); });
 }
 
+bool FaultyProvider::block_instance(const BlockInstance& block) {
+    return around(Call::block_instance, [&] { return inner_.block_instance(block); });
+}
+
+int FaultyProvider::retry_blocked(const RetryBlocked& ask) {
+    return around(Call::retry_blocked, [&] { return inner_.retry_blocked(ask); });
+}
+
 bool FaultyProvider::renew_instance(std::string_view instance,
                                     const Uuid& token,
                                     milliseconds lease) {
@@ -243,6 +255,10 @@ bool FaultyProvider::abandon_activity(const ActivityKey& key,
                                       bool ignore_attempt) {
     return around(Call::abandon_activity,
                   [&] { return inner_.abandon_activity(key, token, delay, ignore_attempt); });
+}
+
+bool FaultyProvider::leave_activity(const ActivityKey& key, const Uuid& token, milliseconds delay) {
+    return around(Call::leave_activity, [&] { return inner_.leave_activity(key, token, delay); });
 }
 
 std::vector<bool> FaultyProvider::renew_activities(
@@ -318,6 +334,10 @@ std::vector<ExecutionInfo> FaultyProvider::executions(std::string_view instance)
 
 std::vector<std::string> FaultyProvider::children(std::string_view instance) {
     return around(Call::children, [&] { return inner_.children(instance); });
+}
+
+std::vector<PendingActivity> FaultyProvider::activities(std::string_view instance, int limit) {
+    return around(Call::activities, [&] { return inner_.activities(instance, limit); });
 }
 
 std::vector<std::string> FaultyProvider::tree(std::string_view instance) {

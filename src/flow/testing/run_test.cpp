@@ -90,6 +90,12 @@ Workflow<std::string> tidies_up_later(Context& ctx, int round) {
     co_return stopped ? "tidied up" : "slept";
 }
 
+Workflow<int> insists(Context& ctx) {
+    int offer = co_await ctx.activity<&tests::quote>("bank").retry(
+        {.attempts = 4, .first = 1h, .ceiling = 2h, .per_try = 2h});
+    co_return offer;
+}
+
 int double_length(std::string bank) {
     return 2 * static_cast<int>(bank.size());
 }
@@ -97,6 +103,7 @@ int double_length(std::string bank) {
 }  // namespace holdfast::flow::runs
 
 HOLDFAST_NAME(holdfast::flow::runs::rings, "runs.rings");
+HOLDFAST_NAME(holdfast::flow::runs::insists, "runs.insists");
 HOLDFAST_NAME(holdfast::flow::runs::asks_a_child, "runs.asks_a_child");
 HOLDFAST_NAME(holdfast::flow::runs::rounds, "runs.rounds");
 HOLDFAST_NAME(holdfast::flow::runs::tidies_up_later, "runs.tidies_up_later");
@@ -288,6 +295,39 @@ TEST(Run, AMessageAfterTheEndIsAMistakeOfTheTest) {
     auto late = run<&review>(loan).on<&nudge>().after(100h).signal(decisions, "too late");
     EXPECT_EQ(complaint([&] { (void)late.outcome(); }),
               "the workflow has ended before 'decision' was sent");
+}
+
+TEST(Run, AttemptsOfAnActivityFollowItsPolicy) {
+    std::vector<std::string> seen;
+    auto tries = run<&insists>().on<&quote>([&](ActivityContext& ctx, const std::string&) {
+        const int note = ctx.last_heartbeat<int>().value_or(0);
+        ctx.heartbeat(ctx.attempt());
+        seen.push_back(ctx.idempotency_key() + " " + std::to_string(ctx.attempt()) + " " +
+                       std::to_string(note));
+        if (ctx.attempt() < 3) {
+            throw Failure("Busy", "later");
+        }
+        return 7;
+    });
+    EXPECT_EQ(tries.result(), 7);
+    EXPECT_THAT(seen, testing::ElementsAre("run/1/2 1 0", "run/1/2 2 1", "run/1/2 3 2"));
+    EXPECT_EQ(tries.world().now(), flow::test::first_moment + 3h) << "an hour, and two";
+    const std::string history = tries.world().history(flow::test::run_id);
+    EXPECT_EQ(std::ranges::count(history, '\n'), 4);
+}
+
+// A worker that does not answer has its time, and then another attempt begins.
+TEST(Run, AnAttemptThatDoesNotEndIsFollowedByAnother) {
+    World world;
+    int answers = 0;
+    world.stub<&quote>([&](const std::string&) { return ++answers; }).hold<&quote>();
+    world.start<&insists>("slow");
+    world.advance(2h);
+    EXPECT_EQ(world.calls<&quote>(), 0);
+    world.release<&quote>();
+    world.advance(1h);
+    EXPECT_EQ(*world.result<&insists>("slow"), 1);
+    EXPECT_THAT(world.history("slow"), HasSubstr("no answer within 7200000 ms"));
 }
 
 // The number of moves is bounded, and not the time: who sleeps for years may well end.

@@ -1,6 +1,7 @@
 // A runtime whose database fails at the worst moments: that is no answer of an activity, loses
 // nothing, and ends no process.
 #include <latch>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -60,6 +61,10 @@ Workflow<std::string> lingers(Context& ctx, std::string text) {
     std::string said = co_await ctx.activity<&linger>(text);
     co_return said;
 }
+Workflow<std::string> insists_on(Context& ctx, std::string text) {
+    std::string said = co_await ctx.activity<&linger>(text).retry({.attempts = 9, .first = 0ms});
+    co_return said;
+}
 Workflow<std::string> naps(Context& ctx) {
     co_await ctx.sleep(300ms);
     co_return "awake";
@@ -70,6 +75,7 @@ Workflow<std::string> naps(Context& ctx) {
 
 HOLDFAST_NAME(holdfast::flow::tests::posts, "test.posts");
 HOLDFAST_NAME(holdfast::flow::tests::lingers, "test.lingers");
+HOLDFAST_NAME(holdfast::flow::tests::insists_on, "test.insists_on");
 HOLDFAST_NAME(holdfast::flow::tests::naps, "test.naps");
 
 namespace holdfast::flow::tests {
@@ -86,6 +92,7 @@ protected:
             .activity<&linger>()
             .workflow<&posts>()
             .workflow<&lingers>()
+            .workflow<&insists_on>()
             .workflow<&naps>();
     }
     static RuntimeOptions manual() {
@@ -116,6 +123,31 @@ protected:
     Client client{store};
     Registry registry;
 };
+
+// --- attempts
+
+TEST_P(RuntimeFaults, AnAttemptThatFailedIsFollowedByTheNextWhateverBecomesOfTheReply) {
+    for (const bool applied : {true, false}) {
+        std::vector<int> numbers;
+        std::set<std::string> keys;
+        scene.meanwhile = [&](ActivityContext& ctx) {
+            numbers.push_back(ctx.attempt());
+            keys.insert(ctx.idempotency_key());
+            if (numbers.size() == 1) {
+                throw Failure("Busy", "later");
+            }
+        };
+        applied ? faults.lose_reply(Call::end_activities) : faults.fail(Call::end_activities);
+        const std::string id = applied ? "applied" : "not applied";
+        Runtime runtime(store, registry, manual());
+        client.start<&insists_on>(id, "text");
+        work(runtime);
+        EXPECT_EQ(*client.result<&insists_on>(id, 0ms), "text");
+        EXPECT_EQ(numbers, (std::vector{1, 2})) << id;
+        EXPECT_EQ(keys.size(), 1U);
+        EXPECT_EQ(faults.waiting(), 0) << "or nothing was tested";
+    }
+}
 
 // --- activities that write in the database
 

@@ -32,6 +32,10 @@ class WorldClock final : public Clock {
 public:
     [[nodiscard]] Steady steady_now() const override { return system_clock().steady_now(); }
     [[nodiscard]] Wall wall_now() const override { return Wall{microseconds{now_us_.load()}}; }
+    [[nodiscard]] std::string boot_id() const override { return "world"; }
+    [[nodiscard]] microseconds boot_now() const override {
+        return wall_now().time_since_epoch() - microseconds{first_moment.time_since_epoch()};
+    }
     bool sleep_until(Steady until, const std::stop_token& stop) const override {
         return system_clock().sleep_until(until, stop);
     }
@@ -47,17 +51,15 @@ sql::DatabaseOptions options_with(const Clock& clock) {
     return options;
 }
 
-FailureInfo failure_now() {
-    try {
-        throw;
-    } catch (const Failure& failure) {
-        return failure.info();
-    } catch (const std::exception& error) {
-        return Failure("", error.what()).info();
-    } catch (...) {
-        return Failure("", "something that is no std::exception was thrown").info();
-    }
+// When an attempt will have taken as long as it may; empty: it may take as long as it needs.
+std::optional<Moment> limit_of(const ClaimedActivity& claim) {
+    const std::optional<ActivityRetry>& retry = claim.task.retry;
+    return retry && retry->per_try_ms ? std::optional(claim.now + milliseconds{*retry->per_try_ms})
+                                      : std::nullopt;
 }
+
+// Jitter is not part of the story: every delay is the middle one.
+constexpr double middle = 0.5;
 
 }  // namespace
 
@@ -131,6 +133,7 @@ void World::skip(milliseconds by) {
 void World::run() {
     for (int step = 0; step < options_.steps_max; ++step) {
         runtime().run_until_idle();
+        end_what_overran();
         claim_activities();
         bool performed = perform_one();
         const bool any = performed;
@@ -159,7 +162,13 @@ void World::advance(milliseconds by) {
 }
 
 bool World::advance_to_next(Moment latest) {
-    const std::optional<milliseconds> wait = place_->provider.until_next_work();
+    std::optional<milliseconds> wait = place_->provider.until_next_work();
+    for (const Claimed& claimed : claimed_) {
+        if (const std::optional<Moment> limit = limit_of(claimed.claim)) {
+            const milliseconds left = *limit - now();
+            wait = wait ? std::min(*wait, left) : left;
+        }
+    }
     if (!wait || now() + *wait > latest) {
         return false;
     }
@@ -198,7 +207,9 @@ Runtime& World::runtime() {
         options.shadow_replay_every = 1;
         options.limits = options_.limits;
         options.build_id = options_.build_id;
-        runtime_ = std::make_unique<Runtime>(*store_, registry_, options);
+        Registry registry = registry_;  // In a test a mismatch is an end, not a wait.
+        registry.on_nondeterminism(NondeterminismPolicy::fail);
+        runtime_ = std::make_unique<Runtime>(*store_, registry, options);
     }
     return *runtime_;
 }
@@ -228,6 +239,24 @@ void World::claim_activities() {
         const bool late = options_.late_activities && choose(2) == 1;
         claimed_.push_back({.claim = std::move(claim), .late = late});
     }
+}
+
+// An attempt that takes longer than it may has ended, and the worker that holds it is not heard.
+void World::end_what_overran() {
+    std::erase_if(claimed_, [this](const Claimed& claimed) {
+        const std::optional<Moment> limit = limit_of(claimed.claim);
+        if (!limit || *limit > now()) {
+            return false;
+        }
+        const milliseconds most{*claimed.claim.task.retry->per_try_ms};
+        end_attempt(claimed.claim, timeout_failure(most));
+        return true;
+    });
+}
+
+void World::end_attempt(const ClaimedActivity& claim, std::variant<Payload, FailureInfo> result) {
+    const ActivityEnd end = end_of_attempt(claim, std::move(result), now() - claim.now, middle);
+    (void)place_->faults.end_activities(std::span(&end, 1));
 }
 
 std::vector<std::size_t> World::ready() const {
@@ -272,23 +301,22 @@ void World::perform(const ClaimedActivity& claim) {
     ActivityContext ctx(claim, std::stop_token{}, null_logger(), [&](const Payload& progress) {
         place_->faults.heartbeat(claim.task.key, claim.token, progress);
     });
-    const auto answered = [&](std::variant<Payload, FailureInfo> result) {
-        return ActivityAnswer{.event = claim.task.key.event, .result = std::move(result)};
-    };
-    ActivityEnd end{.key = claim.task.key, .token = claim.token, .answer = std::nullopt};
+    std::variant<Payload, FailureInfo> result;
     try {
         if (played.transactional) {
             (void)place_->faults.end_activity_in_transaction(
                 claim.task.key, claim.token, [&](sql::Tx& tx) {
-                    return answered(played.run(ctx, &tx, claim.task.input));
+                    Payload value = played.run(ctx, &tx, claim.task.input);
+                    return end_of_attempt(claim, std::move(value), milliseconds{0}, middle)
+                        .answer.value();
                 });
             return;
         }
-        end.answer = answered(played.run(ctx, nullptr, claim.task.input));
+        result = played.run(ctx, nullptr, claim.task.input);
     } catch (...) {
-        end.answer = answered(failure_now());
+        result = failure_now();
     }
-    (void)place_->faults.end_activities(std::span(&end, 1));
+    end_attempt(claim, std::move(result));
 }
 
 // --- looking

@@ -1,4 +1,5 @@
--- Who holds what until when. The key is the storage key, `user_key` what the program said. A row
+-- Who holds what until when, in milliseconds of the clock of leases: the server's, or in a file the
+-- time since the machine was started behind the number of that start. The key is the storage key, `user_key` what the program said. A row
 -- whose fence is all zeros is held by nobody: it keeps the key free for a moment for `lock_id`, the
 -- first of those who wait. `lock_id` is unique and not partial: that makes it a key column, so that
 -- a takeover waits for whoever has asserted the lock in a transaction, and a heartbeat does not.

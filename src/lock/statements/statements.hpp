@@ -1,8 +1,9 @@
 // The statements of this floor.
 //
-// Times are milliseconds of the database's clock. `tolerance` is the last condition's parameter
-// everywhere: a row is live while expires_at_ms > now - tolerance. A fence of 15 zeros marks a row
-// that nobody holds: it keeps the key free for the first in line.
+// Times are milliseconds of the clock of leases, which nobody sets on SQLite; the answers for
+// people are taken to the wall clock by {lease_epoch_us}. `tolerance` is the last condition's
+// parameter everywhere: a row is live while expires_at_ms > now - tolerance. A fence of 15 zeros
+// marks a row that nobody holds: it keeps the key free for the first in line.
 #pragma once
 
 #include <holdfast/lock/catalogue.hpp>
@@ -28,7 +29,7 @@ WITH f AS (
     SELECT $2, 1, $3
     WHERE CASE WHEN EXISTS (SELECT 1 FROM {table.locks} h
                             WHERE h.key = $1 AND h.lock_id <> $4
-                              AND h.expires_at_ms > {now_us} / 1000 - $6) THEN false
+                              AND h.expires_at_ms > {lease_us} / 1000 - $6) THEN false
                WHEN $7 THEN pg_try_advisory_xact_lock(hashtextextended($1, 5208209750384650315))
                ELSE true END
     ON CONFLICT (fence_key) DO UPDATE SET fence = c.fence + 1 WHERE c.fence < 900000000000000
@@ -37,7 +38,7 @@ l AS (
     INSERT INTO {table.locks} AS t
         (key, lock_id, expires_at_ms, acquired_at_ms, fence, user_key, owner, meta, group_id)
     SELECT $1, $4, n.ms + $5, n.ms, lpad(CAST(n.fence AS text), 15, '0'), $3, $8, $9, $10
-    FROM (SELECT f.fence, {now_us} / 1000 AS ms FROM f OFFSET 0) n
+    FROM (SELECT f.fence, {lease_us} / 1000 AS ms FROM f OFFSET 0) n
     ON CONFLICT (key) DO UPDATE
     SET lock_id = excluded.lock_id, expires_at_ms = excluded.expires_at_ms,
         acquired_at_ms = excluded.acquired_at_ms, fence = excluded.fence,
@@ -49,7 +50,7 @@ SELECT l.expires_at_ms, l.fence,
        CASE WHEN l.fence IS NULL THEN (SELECT expires_at_ms FROM {table.locks} WHERE key = $1) END,
        CASE WHEN l.fence IS NULL THEN (SELECT fence FROM {table.fences} WHERE fence_key = $2) END,
        CASE WHEN l.fence IS NULL THEN (SELECT fence FROM f) END,
-       {now_us} / 1000
+       {lease_us} / 1000
 FROM (SELECT 1) one LEFT JOIN l ON true
 )"};
 
@@ -60,14 +61,14 @@ FROM (SELECT 1) one LEFT JOIN l ON true
 inline constexpr Statement free_unless_awaited{"lock.free_unless_awaited", R"(
 WITH d AS (
     DELETE FROM {table.locks} AS t
-    WHERE t.lock_id = $1 AND t.expires_at_ms > {now_us} / 1000 - $2
+    WHERE t.lock_id = $1 AND t.expires_at_ms > {lease_us} / 1000 - $2
       AND NOT EXISTS (SELECT 1 FROM {table.waiters} q
-                      WHERE q.key = t.key AND q.until_ms > {now_us} / 1000 AND q.lock_id <> $1)
+                      WHERE q.key = t.key AND q.until_ms > {lease_us} / 1000 AND q.lock_id <> $1)
     RETURNING t.key, set_config('synchronous_commit', 'off', true))
 SELECT d.key,
        CASE WHEN d.key IS NULL
             THEN (SELECT expires_at_ms FROM {table.locks} WHERE lock_id = $1) END,
-       {now_us} / 1000
+       {lease_us} / 1000
 FROM (SELECT 1) one LEFT JOIN d ON true
 )"};
 
@@ -78,18 +79,18 @@ inline constexpr Statement free_at_once{"lock.free_at_once", R"(
 WITH w AS (
     SELECT q.key, q.since_us, q.lock_id, q.waiter FROM {table.waiters} q
     WHERE q.key = (SELECT key FROM {table.locks} WHERE lock_id = $1)
-      AND q.until_ms > {now_us} / 1000 AND q.lock_id <> $1
+      AND q.until_ms > {lease_us} / 1000 AND q.lock_id <> $1
     ORDER BY q.since_us, q.lock_id LIMIT 1),
 r AS (
     UPDATE {table.locks} AS t
     SET lock_id = w.lock_id, fence = '000000000000000',
-        expires_at_ms = {now_us} / 1000 - $2 + $3, owner = NULL, meta = NULL, group_id = NULL
+        expires_at_ms = {lease_us} / 1000 - $2 + $3, owner = NULL, meta = NULL, group_id = NULL
     FROM w
-    WHERE t.lock_id = $1 AND t.expires_at_ms > {now_us} / 1000 - $2
+    WHERE t.lock_id = $1 AND t.expires_at_ms > {lease_us} / 1000 - $2
     RETURNING pg_notify($4, w.waiter)),
 d AS (
     DELETE FROM {table.locks}
-    WHERE lock_id = $1 AND expires_at_ms > {now_us} / 1000 - $2 AND NOT EXISTS (SELECT 1 FROM w)
+    WHERE lock_id = $1 AND expires_at_ms > {lease_us} / 1000 - $2 AND NOT EXISTS (SELECT 1 FROM w)
     RETURNING key),
 p AS (
     DELETE FROM {table.waiters} AS q USING w
@@ -108,20 +109,20 @@ SELECT (SELECT count(*) FROM r) + (SELECT count(*) FROM d),
 inline constexpr Statement prolong_at_once{"lock.prolong_at_once", R"(
 WITH u AS (
     UPDATE {table.locks}
-    SET expires_at_ms = CASE WHEN $4 THEN greatest(expires_at_ms, {now_us} / 1000 + $3)
-                             ELSE {now_us} / 1000 + $3 END
-    WHERE lock_id = $1 AND expires_at_ms > {now_us} / 1000 - $2 AND fence > '000000000000000'
+    SET expires_at_ms = CASE WHEN $4 THEN greatest(expires_at_ms, {lease_us} / 1000 + $3)
+                             ELSE {lease_us} / 1000 + $3 END
+    WHERE lock_id = $1 AND expires_at_ms > {lease_us} / 1000 - $2 AND fence > '000000000000000'
     RETURNING expires_at_ms)
 SELECT (SELECT expires_at_ms FROM u), (SELECT expires_at_ms FROM {table.locks} WHERE lock_id = $1),
-       {now_us} / 1000
+       {lease_us} / 1000
 )"};
 
 // Two who purge never wait for each other, nor for somebody who has asserted a dead lock.
 inline constexpr Statement purge_skipping{"lock.purge_skipping", R"(
 DELETE FROM {table.locks}
-WHERE key IN (SELECT key FROM {table.locks} WHERE expires_at_ms < {now_us} / 1000 - $1
+WHERE key IN (SELECT key FROM {table.locks} WHERE expires_at_ms < {lease_us} / 1000 - $1
               ORDER BY expires_at_ms LIMIT $2 FOR UPDATE SKIP LOCKED)
-  AND expires_at_ms < {now_us} / 1000 - $1
+  AND expires_at_ms < {lease_us} / 1000 - $1
 )"};
 
 // $1 the table of counters, quoted. The last column: whether a crash leaves the table as it was.
@@ -175,15 +176,15 @@ SELECT set_config('idle_in_transaction_session_timeout', $1, true)
 
 // $1 key, $2 lock id, $3 tolerance: the expiry of somebody else's live lock.
 inline constexpr Statement live_rival{"lock.live_rival", R"(
-SELECT expires_at_ms, {now_us} / 1000 FROM {table.locks}
-WHERE key = $1 AND lock_id <> $2 AND expires_at_ms > {now_us} / 1000 - $3
+SELECT expires_at_ms, {lease_us} / 1000 FROM {table.locks}
+WHERE key = $1 AND lock_id <> $2 AND expires_at_ms > {lease_us} / 1000 - $3
 )"};
 // $1 fence key, $2 user key, $3 key, $4 lock id, $5 tolerance.
 inline constexpr Statement count_up{"lock.count_up", R"(
 INSERT INTO {table.fences} AS c (fence_key, fence, key_debug)
 SELECT $1, 1, $2
 WHERE NOT EXISTS (SELECT 1 FROM {table.locks} h WHERE h.key = $3 AND h.lock_id <> $4
-                  AND h.expires_at_ms > {now_us} / 1000 - $5)
+                  AND h.expires_at_ms > {lease_us} / 1000 - $5)
 ON CONFLICT (fence_key) DO UPDATE SET fence = c.fence + 1
 )"};
 // $1 key, $2 fence key, $3 user key, $4 lock id, $5 ttl, $6 tolerance, $7 owner, $8 meta, $9 group.
@@ -192,12 +193,12 @@ ON CONFLICT (fence_key) DO UPDATE SET fence = c.fence + 1
 inline constexpr Statement take{"lock.take", R"(
 INSERT INTO {table.locks} AS t
     (key, lock_id, expires_at_ms, acquired_at_ms, fence, user_key, owner, meta, group_id)
-SELECT $1, $4, {now_us} / 1000 + $5, {now_us} / 1000,
+SELECT $1, $4, {lease_us} / 1000 + $5, {lease_us} / 1000,
        substr(CAST(1000000000000000 + f.fence AS text), 2), $3, $7, $8, $9
 FROM {table.fences} f
 WHERE f.fence_key = $2
   AND NOT EXISTS (SELECT 1 FROM {table.locks} h WHERE h.key = $1 AND h.lock_id <> $4
-                  AND h.expires_at_ms > {now_us} / 1000 - $6)
+                  AND h.expires_at_ms > {lease_us} / 1000 - $6)
 ON CONFLICT (key) DO UPDATE
 SET lock_id = excluded.lock_id, expires_at_ms = excluded.expires_at_ms,
     acquired_at_ms = excluded.acquired_at_ms, fence = excluded.fence,
@@ -206,39 +207,41 @@ SET lock_id = excluded.lock_id, expires_at_ms = excluded.expires_at_ms,
 WHERE t.expires_at_ms <= excluded.acquired_at_ms - $6 OR t.lock_id = excluded.lock_id
 )"};
 inline constexpr Statement holder{"lock.holder", R"(
-SELECT lock_id, expires_at_ms, fence, {now_us} / 1000 FROM {table.locks} WHERE key = $1
+SELECT lock_id, expires_at_ms - {lease_epoch_us} / 1000, fence,
+       {lease_us} / 1000 - {lease_epoch_us} / 1000
+FROM {table.locks} WHERE key = $1
 )"};
 inline constexpr Statement by_id{"lock.by_id", R"(
-SELECT key, expires_at_ms, {now_us} / 1000 FROM {table.locks} WHERE lock_id = $1
+SELECT key, expires_at_ms, {lease_us} / 1000 FROM {table.locks} WHERE lock_id = $1
 )"};
 inline constexpr Statement first_in_line{"lock.first_in_line", R"(
 SELECT since_us, lock_id, waiter FROM {table.waiters}
-WHERE key = $1 AND until_ms > {now_us} / 1000 AND lock_id <> $2
+WHERE key = $1 AND until_ms > {lease_us} / 1000 AND lock_id <> $2
 ORDER BY since_us, lock_id LIMIT 1
 )"};
 // $1 lock id, $2 the waiter's, $3 tolerance, $4 how long.
 inline constexpr Statement reserve{"lock.reserve", R"(
 UPDATE {table.locks}
-SET lock_id = $2, fence = '000000000000000', expires_at_ms = {now_us} / 1000 - $3 + $4,
+SET lock_id = $2, fence = '000000000000000', expires_at_ms = {lease_us} / 1000 - $3 + $4,
     owner = NULL, meta = NULL, group_id = NULL
-WHERE lock_id = $1 AND expires_at_ms > {now_us} / 1000 - $3
+WHERE lock_id = $1 AND expires_at_ms > {lease_us} / 1000 - $3
 )"};
 inline constexpr Statement free{"lock.free", R"(
-DELETE FROM {table.locks} WHERE lock_id = $1 AND expires_at_ms > {now_us} / 1000 - $2
+DELETE FROM {table.locks} WHERE lock_id = $1 AND expires_at_ms > {lease_us} / 1000 - $2
 )"};
 // $1 lock id, $2 tolerance, $3 ttl, $4 whether a longer lease stays.
 inline constexpr Statement prolong{"lock.prolong", R"(
 UPDATE {table.locks}
-SET expires_at_ms = CASE WHEN $4 AND expires_at_ms > {now_us} / 1000 + $3 THEN expires_at_ms
-                         ELSE {now_us} / 1000 + $3 END
-WHERE lock_id = $1 AND expires_at_ms > {now_us} / 1000 - $2 AND fence > '000000000000000'
-RETURNING expires_at_ms
+SET expires_at_ms = CASE WHEN $4 AND expires_at_ms > {lease_us} / 1000 + $3 THEN expires_at_ms
+                         ELSE {lease_us} / 1000 + $3 END
+WHERE lock_id = $1 AND expires_at_ms > {lease_us} / 1000 - $2 AND fence > '000000000000000'
+RETURNING expires_at_ms - {lease_epoch_us} / 1000
 )"};
 inline constexpr Statement purge{"lock.purge", R"(
 DELETE FROM {table.locks}
-WHERE key IN (SELECT key FROM {table.locks} WHERE expires_at_ms < {now_us} / 1000 - $1
+WHERE key IN (SELECT key FROM {table.locks} WHERE expires_at_ms < {lease_us} / 1000 - $1
               ORDER BY expires_at_ms LIMIT $2)
-  AND expires_at_ms < {now_us} / 1000 - $1
+  AND expires_at_ms < {lease_us} / 1000 - $1
 )"};
 
 // ---- The line ---------------------------------------------------------------------------------
@@ -246,7 +249,7 @@ WHERE key IN (SELECT key FROM {table.locks} WHERE expires_at_ms < {now_us} / 100
 // $1 key, $2 lock id, $3 waiter, $4 patience.
 inline constexpr Statement join_line{"lock.join_line", R"(
 INSERT INTO {table.waiters} (key, since_us, lock_id, waiter, until_ms)
-VALUES ($1, {now_us}, $2, $3, {now_us} / 1000 + $4)
+VALUES ($1, {lease_us}, $2, $3, {lease_us} / 1000 + $4)
 )"};
 inline constexpr Statement stands_in_line{"lock.stands_in_line", R"(
 SELECT 1 FROM {table.waiters} WHERE key = $1 AND lock_id = $2
@@ -257,34 +260,37 @@ DELETE FROM {table.waiters} WHERE key = $1 AND lock_id = $2
 // $1 for how long nobody waits there any more, $2 limit.
 inline constexpr Statement purge_line{"lock.purge_line", R"(
 DELETE FROM {table.waiters}
-WHERE lock_id IN (SELECT lock_id FROM {table.waiters} WHERE until_ms < {now_us} / 1000 - $1
+WHERE lock_id IN (SELECT lock_id FROM {table.waiters} WHERE until_ms < {lease_us} / 1000 - $1
                   ORDER BY until_ms LIMIT $2)
-  AND until_ms < {now_us} / 1000 - $1
+  AND until_ms < {lease_us} / 1000 - $1
 )"};
 
 // ---- Reading and administration -----------------------------------------------------------------
 
 inline constexpr Statement expiry{"lock.expiry", R"(
-SELECT expires_at_ms, {now_us} / 1000 FROM {table.locks} WHERE key = $1
+SELECT expires_at_ms, {lease_us} / 1000 FROM {table.locks} WHERE key = $1
 )"};
 inline constexpr Statement remove_dead{"lock.remove_dead", R"(
-DELETE FROM {table.locks} WHERE key = $1 AND expires_at_ms < {now_us} / 1000 - $2
+DELETE FROM {table.locks} WHERE key = $1 AND expires_at_ms < {lease_us} / 1000 - $2
 )"};
 inline constexpr Statement find{"lock.find", R"(
-SELECT lock_id, expires_at_ms, acquired_at_ms, fence, user_key, owner, meta, {now_us} / 1000
+SELECT lock_id, expires_at_ms - {lease_epoch_us} / 1000, acquired_at_ms - {lease_epoch_us} / 1000,
+       fence, user_key, owner, meta, {lease_us} / 1000 - {lease_epoch_us} / 1000
 FROM {table.locks} WHERE key = $1 AND fence > '000000000000000'
 )"};
 inline constexpr Statement find_by_id{"lock.find_by_id", R"(
-SELECT lock_id, expires_at_ms, acquired_at_ms, fence, user_key, owner, meta, {now_us} / 1000
+SELECT lock_id, expires_at_ms - {lease_epoch_us} / 1000, acquired_at_ms - {lease_epoch_us} / 1000,
+       fence, user_key, owner, meta, {lease_us} / 1000 - {lease_epoch_us} / 1000
 FROM {table.locks} WHERE lock_id = $1 AND fence > '000000000000000'
 )"};
 // $1 after, $2 prefix, $3 limit, $4 whether dead ones count, $5 tolerance.
 inline constexpr Statement list{"lock.list", R"(
-SELECT user_key, fence, expires_at_ms, acquired_at_ms,
-       coalesce(owner, ''), coalesce(meta, ''), coalesce(group_id, ''), {now_us} / 1000
+SELECT user_key, fence, expires_at_ms - {lease_epoch_us} / 1000,
+       acquired_at_ms - {lease_epoch_us} / 1000, coalesce(owner, ''), coalesce(meta, ''),
+       coalesce(group_id, ''), {lease_us} / 1000 - {lease_epoch_us} / 1000
 FROM {table.locks}
 WHERE key > $1 AND key >= $2 AND substr(key, 1, length($2)) = $2 AND fence > '000000000000000'
-  AND ($4 OR expires_at_ms > {now_us} / 1000 - $5)
+  AND ($4 OR expires_at_ms > {lease_us} / 1000 - $5)
 ORDER BY key LIMIT $3
 )"};
 inline constexpr Statement skip_fence{"lock.skip_fence", R"(
@@ -333,7 +339,7 @@ UPDATE {table.fences} SET fence = fence + $1 WHERE fence_key > $2 AND fence_key 
 // whoever would take it over waits for this row, or conflicts with it.
 inline constexpr Statement assert_held{"lock.assert_held", R"(
 SELECT fence FROM {table.locks}
-WHERE key = $1 AND lock_id = $2 AND expires_at_ms > {now_us} / 1000
+WHERE key = $1 AND lock_id = $2 AND expires_at_ms > {lease_us} / 1000
   AND fence > '000000000000000' {for_key_share}
 )"};
 // $1 resource, $2 fence. Changes one row if no newer fence has been seen.
@@ -346,7 +352,7 @@ WHERE r.last_fence <= excluded.last_fence
 // ---- Semaphores ---------------------------------------------------------------------------------
 
 inline constexpr Statement permits_of{"lock.permits_of", R"(
-SELECT slot, permit_id, expires_at_ms, permits, {now_us} / 1000 FROM {table.permits}
+SELECT slot, permit_id, expires_at_ms, permits, {lease_us} / 1000 FROM {table.permits}
 WHERE key = $1 ORDER BY slot
 )"};
 // $1 fence key, $2 user key. Everybody who takes a permit of the key queues on this row.
@@ -360,29 +366,29 @@ RETURNING fence
 inline constexpr Statement take_permit{"lock.take_permit", R"(
 INSERT INTO {table.permits} AS p
     (key, slot, permit_id, expires_at_ms, acquired_at_ms, fence, permits, owner)
-VALUES ($1, $2, $3, {now_us} / 1000 + $4, {now_us} / 1000, $5, $6, $7)
+VALUES ($1, $2, $3, {lease_us} / 1000 + $4, {lease_us} / 1000, $5, $6, $7)
 ON CONFLICT (key, slot) DO UPDATE
 SET permit_id = excluded.permit_id, expires_at_ms = excluded.expires_at_ms,
     acquired_at_ms = excluded.acquired_at_ms, fence = excluded.fence,
     permits = excluded.permits, owner = excluded.owner
 WHERE p.expires_at_ms <= excluded.acquired_at_ms - $8 OR p.permit_id = excluded.permit_id
-RETURNING expires_at_ms
+RETURNING expires_at_ms - {lease_epoch_us} / 1000
 )"};
 inline constexpr Statement prolong_permit{"lock.prolong_permit", R"(
-UPDATE {table.permits} SET expires_at_ms = {now_us} / 1000 + $3
-WHERE permit_id = $1 AND expires_at_ms > {now_us} / 1000 - $2
-RETURNING expires_at_ms
+UPDATE {table.permits} SET expires_at_ms = {lease_us} / 1000 + $3
+WHERE permit_id = $1 AND expires_at_ms > {lease_us} / 1000 - $2
+RETURNING expires_at_ms - {lease_epoch_us} / 1000
 )"};
 // $1 for how long they have been dead, $2 limit.
 inline constexpr Statement purge_permits{"lock.purge_permits", R"(
 DELETE FROM {table.permits}
 WHERE permit_id IN (SELECT permit_id FROM {table.permits}
-                    WHERE expires_at_ms < {now_us} / 1000 - $1
+                    WHERE expires_at_ms < {lease_us} / 1000 - $1
                     ORDER BY expires_at_ms LIMIT $2 {skip_locked})
-  AND expires_at_ms < {now_us} / 1000 - $1
+  AND expires_at_ms < {lease_us} / 1000 - $1
 )"};
 inline constexpr Statement free_permit{"lock.free_permit", R"(
-DELETE FROM {table.permits} WHERE permit_id = $1 AND expires_at_ms > {now_us} / 1000 - $2
+DELETE FROM {table.permits} WHERE permit_id = $1 AND expires_at_ms > {lease_us} / 1000 - $2
 )"};
 
 }  // namespace holdfast::lock::statements

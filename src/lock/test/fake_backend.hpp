@@ -31,6 +31,10 @@ public:
     [[nodiscard]] Wall wall_now() const override {
         return Wall{std::chrono::microseconds{1'704'067'200'000'000}};
     }
+    [[nodiscard]] std::string boot_id() const override { return "fake"; }
+    [[nodiscard]] std::chrono::microseconds boot_now() const override {
+        return std::chrono::floor<std::chrono::microseconds>(steady_now().time_since_epoch());
+    }
     // NOLINTNEXTLINE(modernize-use-nodiscard)
     bool sleep_until(Steady until, const std::stop_token& stop) const override {
         if (stop.stop_requested()) {

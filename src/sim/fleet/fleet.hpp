@@ -181,6 +181,7 @@ private:
         std::optional<Time> filled{};
         std::optional<Time> short_since{};
         Time wake = Time::max();
+        Time look = Time::max();  // The next at the idle connections, if one is dead.
         std::size_t trace_at = 0;
         Counters counters{};
         Random holds;
@@ -215,6 +216,7 @@ private:
     void answer(Pool& pool, const What& what);
     void lose(Pool& pool, Connection& connection);
     void age_out(Pool& pool, pool::ConnectionId id);
+    void await_look(Pool& pool);
     void probe(Pool& pool);
     void note_owned(Pool& pool);
     void fail_opening(Pool& pool, pool::ConnectionId connection, Outcome why);

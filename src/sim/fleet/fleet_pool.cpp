@@ -64,9 +64,6 @@ void Fleet::start(Host& host) {
     for (Pool* pool : host.pools) {
         tell(*pool, pool::Tick{});
         schedule_work(*pool);
-        if (pool->service.probe_every > Time{0}) {
-            at(now() + pool->service.probe_every, Step::probe, *pool);
-        }
     }
 }
 
@@ -93,6 +90,7 @@ void Fleet::stop(Host& host, bool in_order) {
         pool->unnoticed = 0;
         pool->machine.reset();
         pool->wake = Time::max();
+        pool->look = Time::max();
     }
     host.part = new_part();
     note_degraded(host);
@@ -346,6 +344,17 @@ void Fleet::lose(Pool& pool, Connection& connection) {
     door_.leave();
     result_.seen.closed.push_back({now(), pool.number, Gone::lost});
     note_owned(pool);
+    await_look(pool);
+}
+
+// The pool looks at its idle connections every `probe_every` from its start on. A look that finds
+// nothing dead changes nothing, so only those after a loss are simulated.
+void Fleet::await_look(Pool& pool) {
+    const Time every = pool.service.probe_every;
+    if (every > Time{0} && pool.look == Time::max()) {
+        pool.look = pool.started + ((now() - pool.started) / every + 1) * every;
+        at(pool.look, Step::probe, pool);
+    }
 }
 
 // Whoever is at work with it may finish, for a while.
@@ -359,19 +368,20 @@ void Fleet::age_out(Pool& pool, pool::ConnectionId id) {
     lose(pool, connection);
 }
 
-// Borrows everything that is ready, and gives the dead back as such.
+// As the product does it: the machine lends what is idle for a look, and the dead come back as
+// such.
 void Fleet::probe(Pool& pool) {
-    const int ready = pool.machine->counts().ready;
-    for (int i = 0; i < ready; ++i) {
-        tell(pool, pool::Borrow{.waiter = pool::WaiterId{probe_request}, .deadline = {}});
-    }
+    pool.look = Time::max();
+    tell(pool,
+         pool::Look{.looker = pool::WaiterId{probe_request},
+                    .before = Steady::max(),
+                    .most = pool::target_max});
     std::vector<pool::ConnectionId> looked;
     looked.swap(probed_);
     for (const pool::ConnectionId id : looked) {
         const bool dead = pool.connections[id.slot].dead;
         tell(pool, pool::GiveBack{id, dead ? std::optional(pool::Reason::dead) : std::nullopt});
     }
-    at(now() + pool.service.probe_every, Step::probe, pool);
 }
 
 // How long it takes to be full the first time, and how long it is not, later.

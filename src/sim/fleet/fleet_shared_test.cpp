@@ -155,7 +155,7 @@ TEST(SharedLimiterStory, WithoutTheTableAFleetRecoversAtTheSumOfItsShares) {
                                                              "  - {kind: mass_drop, at: 5m, "
                                                              "fraction: 1}\n") +
                                                      fault +
-                                                     "defaults: {probeEvery: 1s}\n"
+                                                     "defaults: {baseLifetime: 11m, jitter: 2m}\n"
                                                      "services: [{name: 'p-{i}', replicas: 4}]\n")
                                       .scenario;
         return simulate(scenario, 1);

@@ -139,15 +139,33 @@ TEST(FleetStory, APoolThatPollsOrReplacesWhatIsLentOpensForNothing) {
 // helps.
 TEST(FleetStory, ALostConnectionIsNoticedWhenItIsLentOrLookedAt) {
     const std::string drop = "duration: 3m\nfaults: [{kind: mass_drop, at: 1m, fraction: 0.5}]";
-    const Result blind = simulate(lone(drop), 1);
+    const Result blind = simulate(lone(drop, "    probeEvery: 0s\n"), 1);
     EXPECT_EQ(total(blind, owned), 25);
     const Result looking = simulate(lone(drop, "    probeEvery: 1s\n"), 1);
     EXPECT_EQ(total(looking, owned), 50);
-    const Result working = simulate(
-        lone(drop, "    workload: {enabled: true, arrivals: poisson, rate: 500, maxInUse: 9}\n"),
-        1);
+    const Result working =
+        simulate(lone(drop,
+                      "    probeEvery: 0s\n"
+                      "    workload: {enabled: true, arrivals: poisson, rate: 500, maxInUse: 9}\n"),
+                 1);
     EXPECT_EQ(total(working, owned), 50);
     EXPECT_EQ(working.seen.refused, 0) << "whoever got a dead one is served before the others";
+}
+
+// The product looks at its idle connections once a second, so a loss is made good as fast as the
+// limiter allows: 140 connections at 100 a second, at most a second after they were lost.
+TEST(FleetStory, AMassLossIsMadeGoodAsFastAsInTheProduct) {
+    const Scenario scenario =
+        parse_scenario("drop.yaml",
+                       "duration: 3m\nfaults: [{kind: mass_drop, at: 1m, fraction: 0.7}]\n"
+                       "services: [{name: a}, {name: b}, {name: c}, {name: d}]\n")
+            .scenario;
+    for (const std::uint64_t seed : {1U, 2U, 3U}) {
+        const Result result = simulate(scenario, seed);
+        ASSERT_EQ(result.seen.short_spells.size(), 4U);
+        EXPECT_LT(std::ranges::max(result.seen.short_spells), seconds{6});
+        EXPECT_EQ(total(result, owned), 200);
+    }
 }
 
 struct FaultCase {

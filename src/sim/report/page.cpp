@@ -4,10 +4,10 @@
 #include <cmath>
 #include <map>
 
-#include "report/chart.hpp"
 #include "seconds.hpp"
 #include <fmt/core.h>
 
+#include <holdfast/base/report.hpp>
 #include <holdfast/base/units.hpp>
 #include <holdfast/sim/figures.hpp>
 #include <holdfast/sim/report.hpp>
@@ -15,50 +15,19 @@
 namespace holdfast::sim {
 namespace {
 
+using report::Chart;
+using report::Point;
+
 // More points than pixels only make the file large.
 constexpr std::size_t points_max = 600;
 
 constexpr std::string_view style = R"css(
-:root { color-scheme: light dark; --page: #fff; --ink: #1d2430; --soft: #667085; --grid: #e4e7ec;
-  --a: #1f6feb; --b: #c8731c; --c: #22805a; --d: #c0392b; --fault: #8e44ad; }
-@media (prefers-color-scheme: dark) { :root { --page: #12161d; --ink: #e6e9ef; --soft: #98a2b3;
-  --grid: #2a313c; --a: #6ea8fe; --b: #f0a35e; --c: #5fd0a0; --d: #ff7b6b; --fault: #c792ea; } }
-body { background: var(--page); color: var(--ink); font: 15px/1.5 system-ui, sans-serif;
-  max-width: 1000px; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.4rem; margin-bottom: .2rem; }
-figure { margin: 1.6rem 0; } figcaption { font-weight: 600; }
-.legend { margin: .1rem 0 .3rem; color: var(--soft); font-size: .85rem; }
-.key { margin-right: 1.2rem; } .key i { display: inline-block; width: .8rem; height: .8rem;
-  border-radius: 2px; margin-right: .35rem; vertical-align: -1px; background: var(--soft); }
-svg { width: 100%; height: auto; }
-.grid { stroke: var(--grid); } .tick { fill: var(--soft); font-size: 12px; }
-.tick.x { text-anchor: middle; } .tick.y, .tick.unit { text-anchor: end; }
-.line { fill: none; stroke-width: 1.8; } .band { opacity: .22; stroke: none; }
-.level { stroke-dasharray: 5 4; stroke-width: 1.4; } .fault { stroke: var(--fault); }
-.line.a, .level.a { stroke: var(--a); } .line.b, .level.b { stroke: var(--b); }
-.line.c, .level.c { stroke: var(--c); } .line.d, .level.d { stroke: var(--d); }
-.band.a, .column.a { fill: var(--a); } .column.b { fill: var(--b); } .column.c { fill: var(--c); }
-.column.d { fill: var(--d); } .cell-of-map.a { fill: var(--a); }
-i.a { background: var(--a) !important; } i.b { background: var(--b) !important; }
-i.c { background: var(--c) !important; } i.d { background: var(--d) !important; }
-i.f { background: var(--fault) !important; }
-table { border-collapse: collapse; } td, th { padding: .15rem .8rem .15rem 0; text-align: right; }
-td:first-child, th:first-child { text-align: left; } th { color: var(--soft); font-weight: 500; }
+td, th { padding: .15rem .8rem .15rem 0; }
 .cell { padding: .35rem .6rem; border: 1px solid var(--page); color: #10151c; text-align: center; }
 .cell.fails { outline: 2px solid var(--d); outline-offset: -3px; }
 .cell.fails::after { content: " \2717"; } tr > th + th { text-align: center; }
 .ok { color: var(--c); } .bad { color: var(--d); }
 )css";
-
-std::string page(const std::string& title, const std::string& body) {
-    return fmt::format(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta "
-        "name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{}</title>\n"
-        "<style>{}</style></head>\n<body>\n{}</body></html>\n",
-        escape_xml(title),
-        style,
-        body);
-}
 
 // The fleet at one sample.
 struct ChartMoment {
@@ -132,7 +101,7 @@ public:
         if (!result_.seen.ages.empty()) {
             body += ages();
         }
-        return page(scenario_.name, body + figures());
+        return report::page(scenario_.name, style, body + figures());
     }
 
 private:
@@ -141,14 +110,14 @@ private:
         if (!result_.passed()) {
             verdict = "<ul class=\"bad\">";
             for (const Violation& violation : result_.violations) {
-                verdict += fmt::format("<li>{}</li>", escape_xml(told(violation)));
+                verdict += fmt::format("<li>{}</li>", report::escaped(told(violation)));
             }
             verdict += "</ul>\n";
         }
         return fmt::format(
             "<h1>{}</h1><p>{} simulated, {} services, {} connections, {} new ones "
             "per second, profile {}</p>{}",
-            escape_xml(scenario_.name),
+            report::escaped(scenario_.name),
             format_duration(scenario_.duration),
             scenario_.services.size(),
             scenario_.target(),
@@ -168,8 +137,8 @@ private:
     }
 
     template <class Value>
-    static std::vector<ChartPoint> line_of(const std::vector<ChartMoment>& moments, Value value) {
-        std::vector<ChartPoint> points;
+    static std::vector<Point> line_of(const std::vector<ChartMoment>& moments, Value value) {
+        std::vector<Point> points;
         points.reserve(moments.size());
         for (const ChartMoment& moment : moments) {
             points.push_back({moment.at, value(moment)});
@@ -188,7 +157,7 @@ private:
         chart.line("b", "target", line_of(kept, [](const ChartMoment& m) { return m.target; }));
         chart.line("a", "owned", line_of(kept, [](const ChartMoment& m) { return m.owned; }));
         mark_faults(chart);
-        return chart.svg();
+        return std::move(chart).figure();
     }
 
     [[nodiscard]] std::string shares() const {
@@ -207,12 +176,12 @@ private:
                    line_of(kept, [](const ChartMoment& m) { return m.shares.back(); }));
         chart.line("a", "the one in the middle", line_of(kept, middle));
         mark_faults(chart);
-        return chart.svg();
+        return std::move(chart).figure();
     }
 
     [[nodiscard]] std::string opens() const {
         const std::size_t step = result_.opens.size() / points_max + 1;
-        std::vector<ChartPoint> points;
+        std::vector<Point> points;
         double most = scenario_.limit_per_second;
         for (std::size_t i = 0; i < result_.opens.size(); i += step) {
             double worst = 0;
@@ -226,7 +195,7 @@ private:
         chart.columns("a", "opened in a second", points, static_cast<double>(step));
         chart.level("d", "the limit", scenario_.limit_per_second);
         mark_faults(chart);
-        return chart.svg();
+        return std::move(chart).figure();
     }
 
     struct Closed {
@@ -266,9 +235,9 @@ private:
         const std::size_t step = moments_.size() / 60 + 1;
         const double wide = static_cast<double>(step) * seconds_of(scenario_.sample_every);
         const std::vector<Closed> parts = closed_in(wide, (moments_.size() + step - 1) / step);
-        std::vector<ChartPoint> expired;
-        std::vector<ChartPoint> surplus;
-        std::vector<ChartPoint> lost;
+        std::vector<Point> expired;
+        std::vector<Point> surplus;
+        std::vector<Point> lost;
         std::vector<double> second;
         std::vector<double> third;
         double most = 1;
@@ -287,7 +256,7 @@ private:
         chart.columns("b", "one too many", surplus, wide, second);
         chart.columns("d", "lost by a fault", lost, wide, third);
         mark_faults(chart);
-        return chart.svg();
+        return std::move(chart).figure();
     }
 
     // Openings that have asked for a permit and may not use one yet.
@@ -299,7 +268,7 @@ private:
         }
         std::ranges::sort(changes);
         const double part = duration_ / static_cast<double>(points_max);
-        std::vector<ChartPoint> points(points_max + 1);
+        std::vector<Point> points(points_max + 1);
         double most = 1;
         int waiting = 0;
         std::size_t next = 0;
@@ -315,7 +284,7 @@ private:
         Chart chart("Openings that wait for a permit", "seconds", duration_, 1.08 * most);
         chart.line("a", "in line", points);
         mark_faults(chart);
-        return chart.svg();
+        return std::move(chart).figure();
     }
 
     // Requires: sorted, and not empty.
@@ -323,7 +292,7 @@ private:
                               const char* label,
                               const std::vector<Time>& times) {
         constexpr int parts = 200;
-        std::vector<ChartPoint> points;
+        std::vector<Point> points;
         const double most = std::max(1.0, 1e3 * seconds_of(times.back()));
         for (int i = 0; i <= parts; ++i) {
             const double part = static_cast<double>(i) / parts;
@@ -332,7 +301,7 @@ private:
         points.push_back({most, 100});
         Chart chart(title, "milliseconds", most, 105);
         chart.line("a", label, points);
-        return chart.svg();
+        return std::move(chart).figure();
     }
 
     // Bands that climb together are connections that will die together.
@@ -359,33 +328,33 @@ private:
                     part * static_cast<double>(rows.front().counts.size()));
         chart.cells("a", fmt::format("up to {:g} of one age", most), cells, wide, part);
         mark_faults(chart);
-        return chart.svg();
+        return std::move(chart).figure();
     }
 
     [[nodiscard]] std::string ages() const {
         constexpr std::size_t parts = 60;
         const double most = std::max(1.0, seconds_of(result_.seen.ages.back()));
-        std::vector<ChartPoint> points(parts);
+        std::vector<Point> points(parts);
         for (std::size_t i = 0; i < parts; ++i) {
             points[i].x = most * static_cast<double>(i) / parts;
         }
         double highest = 1;
         for (const Time age : result_.seen.ages) {
             const auto bin = static_cast<std::size_t>(seconds_of(age) / most * parts);
-            ChartPoint& point = points[std::min(bin, parts - 1)];
+            Point& point = points[std::min(bin, parts - 1)];
             point.y += 1;
             highest = std::max(highest, point.y);
         }
         Chart chart("Age at which connections were closed", "seconds", most, 1.08 * highest);
         chart.columns("c", "connections", points, most / parts);
-        return chart.svg();
+        return std::move(chart).figure();
     }
 
     [[nodiscard]] std::string figures() const {
         std::string rows;
         for (const Figure& figure : figures_of(scenario_, result_)) {
             rows += fmt::format(
-                "<tr><td>{}</td><td>{:g}</td></tr>\n", escape_xml(figure.name), figure.value);
+                "<tr><td>{}</td><td>{:g}</td></tr>\n", report::escaped(figure.name), figure.value);
         }
         return "<table><tr><th>figure</th><th>value</th></tr>\n" + rows + "</table>\n";
     }
@@ -424,15 +393,15 @@ std::string map_of(const SweepMap& map) {
     };
     std::string text =
         fmt::format("<figure><figcaption>{}</figcaption>\n<table><tr><th>{} \\ {}</th>",
-                    escape_xml(map.title),
-                    escape_xml(map.row_key),
-                    escape_xml(map.column_key));
+                    report::escaped(map.title),
+                    report::escaped(map.row_key),
+                    report::escaped(map.column_key));
     for (const std::string& column : columns) {
-        text += fmt::format("<th>{}</th>", escape_xml(column));
+        text += fmt::format("<th>{}</th>", report::escaped(column));
     }
     text += "</tr>\n";
     for (const std::string& row : rows) {
-        text += fmt::format("<tr><th>{}</th>", escape_xml(row));
+        text += fmt::format("<tr><th>{}</th>", report::escaped(row));
         for (const std::string& column : columns) {
             const SweepCell& cell = *cells.at({row, column});
             text += fmt::format("<td class=\"cell{}\" style=\"background: {}\">{:.4g}</td>",
@@ -454,11 +423,11 @@ std::string page_of(const Scenario& scenario, const Result& result) {
 std::string page_of(const std::string& title, const std::vector<SweepMap>& maps) {
     std::string body = fmt::format(
         "<h1>{}</h1><p>Framed in red, with a cross: not every assertion holds there.</p>\n",
-        escape_xml(title));
+        report::escaped(title));
     for (const SweepMap& map : maps) {
         body += map_of(map);
     }
-    return page(title, body);
+    return report::page(title, style, body);
 }
 
 }  // namespace holdfast::sim

@@ -1,7 +1,6 @@
 #include <holdfast/sim/page.hpp>
 
 #include "fleet/test/fleet_fixture.hpp"
-#include "report/chart.hpp"
 #include <gtest/gtest.h>
 
 namespace holdfast::sim {
@@ -79,12 +78,6 @@ TEST(Page, OfASweepShowsInGreenWhatIsGood) {
     EXPECT_EQ(count(page_of("s", {map}), best_last), 1);
     map.more_is_worse = true;
     EXPECT_EQ(count(page_of("s", {map}), best_last), 0);
-}
-
-TEST(Chart, StepsAreOnesTwosAndFives) {
-    EXPECT_DOUBLE_EQ(nice_step(100, 4), 50);
-    EXPECT_DOUBLE_EQ(nice_step(22'000, 4), 10'000);
-    EXPECT_DOUBLE_EQ(nice_step(0.08, 4), 0.02);
 }
 
 }  // namespace

@@ -2,11 +2,11 @@
 
 #include <span>
 
-#include "report/chart.hpp"
 #include <fmt/chrono.h>
 #include <fmt/core.h>
 #include <fmt/format.h>
 
+#include <holdfast/base/report.hpp>
 #include <holdfast/base/units.hpp>
 
 namespace holdfast::sim {
@@ -60,12 +60,19 @@ std::span<const CsvColumn> columns_of(const Scenario& scenario) {
     return reservoir_columns;
 }
 
+// A spreadsheet runs a cell that begins with one of these as a formula, quoted or not; after an
+// apostrophe it shows it as text.
+bool is_formula(const std::string& cell) {
+    return cell.find_first_of("=+-@\t\r") == 0;
+}
+
 // A name as a field of a CSV file.
 std::string csv_field(const std::string& name) {
-    if (name.find_first_of(",\"\r\n") == std::string::npos) {
+    const bool formula = is_formula(name);
+    if (!formula && name.find_first_of(",\"\r\n") == std::string::npos) {
         return name;
     }
-    std::string quoted = "\"";
+    std::string quoted = formula ? "\"'" : "\"";
     for (const char c : name) {
         quoted += c == '"' ? "\"\"" : std::string(1, c);
     }
@@ -127,16 +134,16 @@ std::string junit_suite(const Suite& suite) {
     std::size_t failures = 0;
     for (const Outcome& outcome : suite.outcomes) {
         cases += fmt::format("  <testcase classname=\"{}\" name=\"seed {}\">",
-                             escape_xml(suite.scenario),
+                             report::escaped(suite.scenario),
                              outcome.seed);
         for (const Violation& violation : outcome.violations) {
-            cases += fmt::format("<failure message=\"{}\"/>", escape_xml(told(violation)));
+            cases += fmt::format("<failure message=\"{}\"/>", report::escaped(told(violation)));
         }
         cases += "</testcase>\n";
         failures += outcome.passed() ? 0 : 1;
     }
     return fmt::format("<testsuite name=\"{}\" tests=\"{}\" failures=\"{}\">\n{}</testsuite>\n",
-                       escape_xml(suite.scenario),
+                       report::escaped(suite.scenario),
                        suite.outcomes.size(),
                        failures,
                        cases);

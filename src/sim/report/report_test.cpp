@@ -21,6 +21,17 @@ TEST(Report, NamesAreQuotedWhereTheyMustBe) {
                 testing::StartsWith("t_rfc3339,\"a,\"\"b\"\".size\","));
 }
 
+TEST(Report, ANameIsNeverAFormulaOfASpreadsheet) {
+    for (const std::string name : {"=1+1", "+1", "-1", "@sum", "\tx", "\rx"}) {
+        Scenario scenario;
+        scenario.services = {{.name = name}};
+        Result result;
+        result.samples = {{.at = seconds{1}, .service = 0}};
+        EXPECT_THAT(csv_of(scenario, result), HasSubstr(",\"'" + name + "\",")) << name;
+        EXPECT_THAT(wide_csv_of(scenario, result), HasSubstr(",\"'" + name + ".size\",")) << name;
+    }
+}
+
 TEST(Report, ProgressIsTheTimeOfDayWhatHappenedAndWhatIsToCome) {
     Scenario scenario{.name = "local", .duration = std::chrono::minutes{20}};
     scenario.services = {{.name = "a", .target = 50}, {.name = "b", .target = 50}};

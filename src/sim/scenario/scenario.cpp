@@ -116,6 +116,18 @@ private:
             "longer than duration: nothing would be seen");
     }
 
+    // What the product's reservoir is told when its configuration says nothing.
+    static Service shipped() {
+        Service service;
+        const pool::Config config = pool::reservoir(service.target);
+        service.guard = std::chrono::duration_cast<Time>(config.guard);
+        service.life = std::chrono::duration_cast<Time>(config.life);
+        service.life_jitter = std::chrono::duration_cast<Time>(config.life_jitter);
+        service.in_flight = config.limits.opening_max;
+        service.probe_every = std::chrono::duration_cast<Time>(config.look_every);
+        return service;
+    }
+
     void read_services(const Node& list) {
         const Scenario& scenario = loaded_.scenario;
         if (list.kind != Node::Kind::list || list.items.empty()) {
@@ -129,7 +141,7 @@ private:
         std::set<std::string> names;
         for (std::size_t i = 0; i < list.items.size(); ++i) {
             Fields fields(list.items[i], fmt::format("services[{}]", i), rules_);
-            Service service;
+            Service service = scenario.profile == Profile::standard ? shipped() : Service{};
             fields.read("name", service.name);
             fields.require(!service.name.empty(), "name", "a service needs a name");
             fields.require(std::ranges::none_of(

@@ -103,7 +103,7 @@ TEST(Scenario, EachRefusalNamesFileLineAndKey) {
         {one + "  - name: a\n", "fleet.yaml:3:11: services[1].name: there are two services 'a'"},
         {one + "    targetReady: 0\n", "fleet.yaml:3:18: services[0].targetReady: give more"},
         {one + "    baseLifetime: 0s\n", "services[0].baseLifetime: give more than 0"},
-        {one + "    guardWindow: 11m\n", "services[0].guardWindow: must be shorter"},
+        {one + "    guardWindow: 50m\n", "services[0].guardWindow: must be shorter"},
         {one + "    jitter: -1s\n", "fleet.yaml:3:13: services[0].jitter: a duration is not"},
         {one + "    targetOpen: 3\n", "services[0].targetOpen: this is a file of the older model"},
         {one + "    workload: {spawnEvery: 0}\n", "services[0].workload.spawnEvery: give 1ms"},
@@ -118,12 +118,10 @@ TEST(Scenario, EachRefusalNamesFileLineAndKey) {
         {one + "colour: red\n", "fleet.yaml:3:9: colour: unknown key"},
         {one + "    colour: red\n", "fleet.yaml:3:13: services[0].colour: unknown key"},
         {"seed: 1\nseed: 2\n" + one, "fleet.yaml:2:1: seed: set twice"},
-        {"services: [", "fleet.yaml:1:1: services: this is neither YAML nor JSON"},
-        {"seed: 1\nservices: [{name: a}, {name: 'b}]\n",
-         "services[1].name: this is neither YAML nor JSON"},
-        {"seed: 1\nduration 1m\n" + one, "fleet.yaml:3:9: after seed: this is neither YAML nor"},
-        {one + "    workload: {enabled: true, }{\n",
-         "services[0].workload: this is neither YAML nor JSON"},
+        {"services: [", "fleet.yaml:1:1: services: this is not YAML"},
+        {"seed: 1\nservices: [{name: a}, {name: 'b}]\n", "services[1].name: this is not YAML"},
+        {"seed: 1\nduration 1m\n" + one, "fleet.yaml:3:9: after seed: this is not YAML"},
+        {one + "    workload: {enabled: true, }{\n", "services[0].workload: this is not YAML"},
         {"- 1\n", "fleet.yaml:1:1: services: a scenario holds keys"},
         {one + "endpoint: ${who}\n", "fleet.yaml:3:11: endpoint: there is no variable 'who'"},
     };
@@ -329,6 +327,11 @@ TEST(Scenario, KnowsItsKeysFromTheReaderItself) {
     };
     EXPECT_EQ(find(Profile::standard, "services[0].guardWindow").fallback, "45s");
     EXPECT_EQ(find(Profile::standard, "services[0].guardWindow").kind, "duration");
+    EXPECT_EQ(find(Profile::standard, "services[0].baseLifetime").fallback, "50m");
+    EXPECT_EQ(find(Profile::standard, "services[0].jitter").fallback, "5m");
+    EXPECT_EQ(find(Profile::standard, "services[0].probeEvery").fallback, "1s");
+    EXPECT_EQ(find(Profile::compat_r, "services[0].baseLifetime").fallback, "11m");
+    EXPECT_EQ(find(Profile::compat_r, "services[0].jitter").fallback, "2m");
     EXPECT_EQ(find(Profile::standard, "faults[0].batch").kind, "whole number");
     EXPECT_EQ(find(Profile::standard, "faults[0].which").kind, "oldest, newest, random");
     EXPECT_EQ(find(Profile::compat_r, "scenario.kind").kind,

@@ -1,4 +1,6 @@
 // A write under a guard happens while the guard holds, and never after, on every database.
+#include <functional>
+
 #include <gtest/gtest.h>
 
 #include <holdfast/sql/database.hpp>
@@ -17,6 +19,13 @@ constexpr FencedStatement remove_shard{
     "shard.remove", "DELETE FROM shards WHERE shard_id = $1 AND range_id = $2", what_is_there};
 constexpr Statement lock_shard{"shard.lock",
                                "SELECT range_id FROM shards WHERE shard_id = $1 {for_update}"};
+// Its predicate matches no row, whatever the guard.
+constexpr FencedStatement save_nowhere{
+    "shard.save_nowhere",
+    "UPDATE shards SET data = $3 WHERE shard_id = $1 AND range_id = $2 AND shard_id < 0",
+    what_is_there};
+constexpr Statement lock_whole_shard{
+    "shard.lock_whole", "SELECT range_id, data FROM shards WHERE shard_id = $1 {for_update}"};
 constexpr Statement add_task{"task.add", "INSERT INTO tasks (id) VALUES ($1)"};
 constexpr Statement count_tasks{"task.count", "SELECT count(*) FROM tasks"};
 
@@ -190,6 +199,70 @@ TEST_P(Fences, VerifyNoticesALostGuardBeforeAnythingIsWritten) {
     db.execute("DELETE FROM shards WHERE shard_id = 7");
     expect_lost(attempt, "no row");
     EXPECT_EQ(tasks(), 0);
+}
+
+// The body sees two rows after one round trip, decides, and writes under what it has seen.
+TEST_P(Fences, LockedRowsCarryTheWritesBehindThemInTwoRoundTrips) {
+    const std::int64_t before = db->driver_stats().round_trips;
+    db->transact("Save", {}, [&](Tx& tx) {
+        LockedRow seventh = tx.ask_locked("shard 7", {std::int64_t{7}}, lock_whole_shard);
+        LockedRow eighth = tx.ask_locked("shard 8", {std::int64_t{8}}, lock_whole_shard);
+        LockedRow none = tx.ask_locked("shard 9", {std::int64_t{9}}, lock_whole_shard);
+        EXPECT_EQ(seventh.rows()[0].get<std::string>(1), "fresh");
+        EXPECT_EQ(seventh.rows()[0].get<std::int64_t>(0), 5) << "asked twice, sent once";
+        EXPECT_TRUE(none.rows().empty());
+        EXPECT_EQ(seventh.verify({std::int64_t{5}}), guard);
+        tx.fenced(guard, save, "by ann");
+        tx.fenced(eighth.verify({std::int64_t{5}}), remove_shard);
+        tx.exec(add_task, 1);
+    });
+    const std::int64_t trips = db->driver_stats().round_trips - before;
+    EXPECT_EQ(trips, db.backend() == test::Backend::sqlite ? 0 : 2);
+    EXPECT_EQ(data(), "by ann");
+    EXPECT_EQ(db.number("SELECT count(*) FROM shards"), 1);
+    EXPECT_EQ(tasks(), 1);
+}
+
+TEST_P(Fences, ALockedRowWithOtherTokensForbidsTheCommit) {
+    rival_takes_the_shard();
+    const auto attempt = [&] {
+        db->transact("Save", {}, [&](Tx& tx) {
+            LockedRow locked = tx.ask_locked("shard 7", {std::int64_t{7}}, lock_whole_shard);
+            tx.exec(add_task, 1);
+            (void)test::code_of([&] { (void)locked.verify({std::int64_t{5}}); });
+        });
+    };
+    expect_lost(attempt, "6, fresh");
+    db.execute("DELETE FROM shards WHERE shard_id = 7");
+    expect_lost(attempt, "no row");
+    EXPECT_EQ(tasks(), 0);
+}
+
+// The row is locked and holds the tokens, so no rival is to blame: the statement is wrong. Its
+// neighbours must not be committed as if all were well.
+TEST_P(Fences, AWriteThatMissesAVerifiedRowStopsTheProcess) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    constexpr auto message = "'shard.save_nowhere' changes the row of shard 7, which is locked";
+    const auto write = [&](const std::function<void(Tx&)>& body) {
+        db->transact("Save", {}, [&](Tx& tx) {
+            tx.verify(guard, lock_shard);
+            body(tx);
+            tx.exec(add_task, 1);
+        });
+    };
+    EXPECT_DEATH(write([&](Tx& tx) { tx.fenced(guard, save_nowhere, "x"); }), message);
+    EXPECT_DEATH(write([&](Tx& tx) { (void)tx.try_fenced(guard, save_nowhere, "x"); }), message);
+    EXPECT_DEATH(write([&](Tx& tx) { (void)tx.ask_fenced(guard, save_nowhere, "x").held(); }),
+                 message);
+    EXPECT_DEATH(write([&](Tx& tx) { (void)tx.ask_fenced(guard, save_nowhere, "x"); }), message);
+}
+
+TEST_P(Fences, TryRunAnswersWhetherTheGuardHeld) {
+    EXPECT_TRUE(db->try_run("Save", {}, guard, save, "by ann"));
+    EXPECT_EQ(data(), "by ann");
+    rival_takes_the_shard();
+    EXPECT_FALSE(db->try_run("Save", {}, guard, save, "too late"));
+    EXPECT_EQ(data(), "by ann");
 }
 
 // A body may catch what it likes; it cannot talk a lost guard into a commit.

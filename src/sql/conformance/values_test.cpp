@@ -143,6 +143,22 @@ TEST_P(Values, TextWithAZeroByteIsRefusedAtTheDoor) {
     EXPECT_EQ(db.number("SELECT count(*) FROM texts"), 0);
 }
 
+// SQLite would keep it, and hand it to programs that then fail on it.
+TEST_P(Values, TextThatIsNotUtf8IsRefusedAtTheDoor) {
+    for (const std::string text :
+         {"\xFF", "a\xC3", "\xC0\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "gr\xFC\xDF"}) {
+        EXPECT_EQ(test::code_of([&] { db->run("Put", {}, put_text, text); }),
+                  Code::invalid_argument);
+        EXPECT_EQ(test::code_of(
+                      [&] { db->transact("Put", {}, [&](Tx& tx) { tx.exec(put_text, text); }); }),
+                  Code::invalid_argument);
+        EXPECT_EQ(test::code_of([&] { db->run("Put", {}, put_json, Json{"\"" + text + "\""}); }),
+                  Code::invalid_argument);
+    }
+    EXPECT_EQ(db.number("SELECT count(*) FROM texts"), 0);
+    EXPECT_EQ(db.number("SELECT count(*) FROM jsons"), 0);
+}
+
 TEST_P(Values, BytesOfAnyValueAndNone) {
     expect_same<std::optional<Bytes>>(
         put_bytes,

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "driver.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/error.hpp>
@@ -177,7 +178,7 @@ Oid type_of(Kind kind) noexcept {
 
 }  // namespace
 
-void Bound::bind(std::span<const Param> args) {
+void Bound::bind(std::span<const Param> args, const Rendered& statement) {
     buffer_.clear();
     offsets_.clear();
     values_.clear();
@@ -188,6 +189,9 @@ void Bound::bind(std::span<const Param> args) {
         const bool as_text = param.kind() == Kind::text || param.kind() == Kind::json;
         formats_.push_back(as_text ? 0 : 1);
         if (!param.is_null()) {
+            if (as_text) {
+                require_text(param.view(), statement, static_cast<int>(offsets_.size()));
+            }
             append(param);
         }
         lengths_.push_back(static_cast<int>(buffer_.size() - offsets_.back()));
@@ -224,10 +228,6 @@ void Bound::append(const Param& param) {
             break;
         case Kind::text:
         case Kind::json:
-            if (param.view().find('\0') != std::string_view::npos) {
-                throw InvalidArgument(
-                    "text for PostgreSQL must not contain a zero byte; bind it as bytes");
-            }
             buffer_ += param.view();
             break;
     }

@@ -7,6 +7,7 @@
 
 #include "postgres/libpq.hpp"
 
+#include <holdfast/sql/statement.hpp>
 #include <holdfast/sql/value.hpp>
 
 namespace holdfast::sql::postgres {
@@ -15,8 +16,8 @@ namespace holdfast::sql::postgres {
 // that binding allocates only while it grows.
 class Bound {
 public:
-    // Refuses text with a zero byte, which PostgreSQL cannot store.
-    void bind(std::span<const Param> args);
+    // Refuses what is not text, see require_text().
+    void bind(std::span<const Param> args, const Rendered& statement);
 
     [[nodiscard]] int count() const noexcept { return static_cast<int>(values_.size()); }
     [[nodiscard]] const char* const* values() const noexcept { return values_.data(); }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <system_error>
 
 #include <fmt/core.h>
@@ -81,6 +82,30 @@ std::string hint_of_opening(std::string_view message) {
     return one_line(message.substr(0, message.find('\n')));
 }
 
+// 128 bits, as hexadecimal digits. Two texts of honest programs do not meet.
+std::string digest(std::string_view text, const std::vector<Oid>& types) {
+    constexpr std::uint64_t prime = 0x100000001B3;  // FNV-1a, and the same with a stronger mix.
+    std::uint64_t plain = 0xCBF29CE484222325;
+    std::uint64_t mixed = 0x9E3779B97F4A7C15;
+    const auto add = [&](std::uint64_t value) {
+        plain = (plain ^ value) * prime;
+        mixed = (mixed ^ value) * 0xBF58476D1CE4E5B9;
+        mixed ^= mixed >> 31U;
+    };
+    for (const char c : text) {
+        add(static_cast<unsigned char>(c));
+    }
+    for (const Oid type : types) {
+        add(0x100000000 | type);  // No character's value.
+    }
+    return fmt::format("{:016x}{:016x}", plain, mixed);
+}
+
+std::string statement_name(std::string_view text, const std::vector<Oid>& types, int generation) {
+    const std::string name = "holdfast_" + digest(text, types);
+    return generation == 0 ? name : fmt::format("{}_{}", name, generation);
+}
+
 pool::FailureClass failure_class(const DatabaseError& error) {
     const SqlState state = error.state();
     if (state == SqlState{"53300"}) {
@@ -113,6 +138,10 @@ std::string_view opening_cure(SqlState state, std::string_view hint, pool::OpenP
     }
     if (state == SqlState{"53300"}) {
         return "raise max_connections or use a smaller pool";
+    }
+    if (state == SqlState{"08P01"}) {
+        return "if a proxy refuses a startup parameter, leave that option out of the database URL "
+               "and set it with ALTER ROLE";
     }
     return "check that the server runs and that the database URL names it";
 }
@@ -269,7 +298,6 @@ std::unique_ptr<Connection> Connection::open(const ConnectParams& params,
         throw opening_failed(raw, phase);
     }
     libpq().PQsetnonblocking(raw, 1);
-    libpq().PQenterPipelineMode(raw);
     libpq().PQsetNoticeProcessor(raw, [](void*, const char*) {}, nullptr);
     connection->signal_.reset();
     connection->on_close_ = std::move(on_close);
@@ -289,16 +317,55 @@ bool Connection::usable() noexcept {
            poll(&watched, 1, 0) == 0 && libpq().PQisBusy(raw_) == 0;
 }
 
+ResultPtr Connection::ask(const std::string& text, Deadline deadline, const Dialect& dialect) {
+    const auto lost = [] {
+        return ConnectionLost(Outcome::not_applied, "the connection to the server was lost");
+    };
+    if (libpq().PQsendQuery(raw_, text.c_str()) == 0 || libpq().PQflush(raw_) < 0) {
+        throw lost();
+    }
+    ResultPtr answer;
+    std::optional<DatabaseError> failure;
+    for (;;) {
+        while (libpq().PQisBusy(raw_) != 0) {
+            const Wait wait = wait_for_socket(
+                libpq().PQsocket(raw_), libpq().PQflush(raw_) > 0, deadline, signal_);
+            // What a server says before it hangs up is still to be read.
+            if (wait != Wait::ready ||
+                (libpq().PQconsumeInput(raw_) == 0 && libpq().PQisBusy(raw_) != 0)) {
+                throw lost();
+            }
+        }
+        ResultPtr result(libpq().PQgetResult(raw_));
+        if (result == nullptr) {
+            break;
+        }
+        if (libpq().PQresultStatus(result.get()) == PGRES_FATAL_ERROR && !failure) {
+            if (field(result.get(), PG_DIAG_SQLSTATE).empty()) {
+                throw lost();
+            }
+            failure = server_error(result.get(), dialect, fmt::format("'{}'", text), false);
+        }
+        answer = std::move(result);
+    }
+    if (failure) {
+        throw DatabaseError(*failure);
+    }
+    return answer;
+}
+
 Connection::Prepared& Connection::prepared(const Rendered* statement, std::span<const Param> args) {
     auto& variants = prepared_[statement];
     const std::vector<Oid> types = types_of(args);
-    for (const auto& variant : variants) {
+    for (Prepared* const variant : variants) {
         if (variant->types == types) {
             return *variant;
         }
     }
-    variants.push_back(std::make_unique<Prepared>(
-        Prepared{.name = fmt::format("h{}", ++names_), .types = types, .ready = false}));
+    std::string name = statement_name(statement->text, types, generation_);
+    const auto shared =
+        by_name_.try_emplace(name, Prepared{.name = name, .types = types, .ready = false});
+    variants.push_back(&shared.first->second);
     return *variants.back();
 }
 

@@ -52,7 +52,7 @@ private:
                                    Deadline deadline,
                                    const StopSignal& signal);
 
-// In pipeline mode from the beginning to the end. Used by one thread at a time.
+// In pipeline mode from its first transaction on. Used by one thread at a time.
 class Connection final : public pool::Connection {
 public:
     // Throws DatabaseError with the server's SQLSTATE, or ConnectionLost if no server answered.
@@ -71,15 +71,33 @@ public:
     [[nodiscard]] const StopSignal& stop_signal() const noexcept { return signal_; }
     [[nodiscard]] Bound& bound() noexcept { return bound_; }
 
+    // Runs one statement by itself, outside of any transaction, and waits for its answer. Throws
+    // DatabaseError, or ConnectionLost. Requires: it has had no PgSession yet.
+    [[nodiscard]] ResultPtr ask(const std::string& text, Deadline deadline, const Dialect& dialect);
+
+    // Whether one backend serves this connection from its first transaction to its last, so that
+    // prepared statements and settings are found again. If not, each transaction brings its own:
+    // its statements have no name, and `settings` runs after BEGIN (empty: there are none).
+    [[nodiscard]] bool keeps_session() const noexcept { return keeps_session_; }
+    [[nodiscard]] const std::string& transaction_settings() const noexcept { return settings_; }
+    void lose_session() noexcept { keeps_session_ = false; }
+    void set_transaction_settings(std::string settings) { settings_ = std::move(settings); }
+
     // The server's name for a statement with these argument types, and whether it must be prepared
-    // first. `prepared` makes it known once the server has said yes.
+    // first. `prepared` makes it known once the server has said yes. The name is a digest of the
+    // text and the types: whichever client has prepared it, it is this statement.
     struct Prepared {
         std::string name;
         std::vector<Oid> types;
         bool ready = false;
     };
     [[nodiscard]] Prepared& prepared(const Rendered* statement, std::span<const Param> args);
-    void forget_statements() noexcept { prepared_.clear(); }
+    // From now on statements are prepared again, under other names.
+    void forget_statements() noexcept {
+        prepared_.clear();
+        by_name_.clear();
+        ++generation_;
+    }
 
 private:
     Connection(PGconn* raw, std::function<void()> on_close);
@@ -88,8 +106,12 @@ private:
     std::function<void()> on_close_;
     StopSignal signal_;
     Bound bound_;
-    std::unordered_map<const Rendered*, std::vector<std::unique_ptr<Prepared>>> prepared_;
-    int names_ = 0;
+    std::unordered_map<const Rendered*, std::vector<Prepared*>> prepared_;
+    // Owns them. Statements of one text, rendered for different objects, share one.
+    std::unordered_map<std::string, Prepared> by_name_;
+    int generation_ = 0;
+    bool keeps_session_ = true;
+    std::string settings_;
 };
 
 // The pool's view of a failed opening; the database's error is its cause.

@@ -41,6 +41,7 @@ void find(void* handle, const char* name, Function*& function) {
 [[nodiscard]] Libpq found() {
     void* const handle = loaded();
     Libpq all{};
+    find(handle, "PQbackendPID", all.PQbackendPID);
     find(handle, "PQcancel", all.PQcancel);
     find(handle, "PQclear", all.PQclear);
     find(handle, "PQcmdStatus", all.PQcmdStatus);
@@ -66,11 +67,13 @@ void find(void* handle, const char* name, Function*& function) {
     find(handle, "PQnfields", all.PQnfields);
     find(handle, "PQnotifies", all.PQnotifies);
     find(handle, "PQntuples", all.PQntuples);
+    find(handle, "PQoptions", all.PQoptions);
     find(handle, "PQpipelineSync", all.PQpipelineSync);
     find(handle, "PQresultErrorField", all.PQresultErrorField);
     find(handle, "PQresultErrorMessage", all.PQresultErrorMessage);
     find(handle, "PQresultStatus", all.PQresultStatus);
     find(handle, "PQsendPrepare", all.PQsendPrepare);
+    find(handle, "PQsendQuery", all.PQsendQuery);
     find(handle, "PQsendQueryParams", all.PQsendQueryParams);
     find(handle, "PQsendQueryPrepared", all.PQsendQueryPrepared);
     find(handle, "PQsetErrorVerbosity", all.PQsetErrorVerbosity);

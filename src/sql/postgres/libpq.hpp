@@ -9,6 +9,7 @@ namespace holdfast::sql::postgres {
 // What we call, under its own name.
 // NOLINTBEGIN(readability-identifier-naming): the library's names.
 struct Libpq {
+    decltype(&::PQbackendPID) PQbackendPID;
     decltype(&::PQcancel) PQcancel;
     decltype(&::PQclear) PQclear;
     decltype(&::PQcmdStatus) PQcmdStatus;
@@ -34,11 +35,13 @@ struct Libpq {
     decltype(&::PQnfields) PQnfields;
     decltype(&::PQnotifies) PQnotifies;
     decltype(&::PQntuples) PQntuples;
+    decltype(&::PQoptions) PQoptions;
     decltype(&::PQpipelineSync) PQpipelineSync;
     decltype(&::PQresultErrorField) PQresultErrorField;
     decltype(&::PQresultErrorMessage) PQresultErrorMessage;
     decltype(&::PQresultStatus) PQresultStatus;
     decltype(&::PQsendPrepare) PQsendPrepare;
+    decltype(&::PQsendQuery) PQsendQuery;
     decltype(&::PQsendQueryParams) PQsendQueryParams;
     decltype(&::PQsendQueryPrepared) PQsendQueryPrepared;
     decltype(&::PQsetErrorVerbosity) PQsetErrorVerbosity;

@@ -17,40 +17,6 @@ constexpr std::chrono::minutes nap{1};  // Between looks at a silent socket.
 constexpr std::chrono::milliseconds reconnect_first{100};
 constexpr std::chrono::milliseconds reconnect_most{5000};
 
-// Runs one command outside of any transaction and waits for its end.
-void command(Connection& connection, const std::string& text) {
-    PGconn* const raw = connection.raw();
-    const Deadline deadline = Deadline::after(answer_patience);
-    const auto broken = [] {
-        return ConnectionLost(Outcome::not_applied, "the listener's connection was lost");
-    };
-    if (libpq().PQsendQueryParams(raw, text.c_str(), 0, nullptr, nullptr, nullptr, nullptr, 0) ==
-            0 ||
-        libpq().PQpipelineSync(raw) == 0 || libpq().PQflush(raw) < 0) {
-        throw broken();
-    }
-    for (bool synced = false; !synced;) {
-        while (libpq().PQisBusy(raw) != 0) {
-            const Wait wait = wait_for_socket(libpq().PQsocket(raw),
-                                              libpq().PQflush(raw) > 0,
-                                              deadline,
-                                              connection.stop_signal());
-            if (wait != Wait::ready || libpq().PQconsumeInput(raw) == 0) {
-                throw broken();
-            }
-        }
-        const ResultPtr result(libpq().PQgetResult(raw));
-        if (result == nullptr) {
-            continue;
-        }
-        const ExecStatusType status = libpq().PQresultStatus(result.get());
-        if (status == PGRES_FATAL_ERROR) {
-            throw broken();
-        }
-        synced = status == PGRES_PIPELINE_SYNC;
-    }
-}
-
 std::string quoted(std::string_view name) {
     std::string text = "\"";
     for (const char c : name) {
@@ -118,6 +84,11 @@ void Listener::work(const std::stop_token& stop) {
         try {
             const auto connection = open_(Deadline::after(open_patience), stop);
             const std::stop_callback raise(stop, [&] { connection->stop_signal().raise(); });
+            if (!connection->keeps_session()) {
+                throw ConnectionLost(Outcome::not_applied,
+                                     "a proxy now lends one backend to many clients, so LISTEN is "
+                                     "lost; connect past it, or set its pool_mode = session");
+            }
             pause = reconnect_first;
             listen_to_new(*connection);
             if (!std::exchange(first, false)) {
@@ -170,7 +141,9 @@ void Listener::listen_to_new(Connection& connection) {
         }
     }
     for (const std::string& channel : channels) {
-        command(connection, "LISTEN " + quoted(channel));
+        (void)connection.ask("LISTEN " + quoted(channel),
+                             Deadline::after(answer_patience),
+                             dialect_of(Product::postgres));
         const std::lock_guard lock(mutex_);
         for (Entry& entry : entries_) {
             if (entry.channel == channel) {

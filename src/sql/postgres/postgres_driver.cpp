@@ -3,16 +3,19 @@
 #include <algorithm>
 #include <charconv>
 #include <mutex>
+#include <optional>
 
 #include "postgres/canceller.hpp"
 #include "postgres/connection.hpp"
 #include "postgres/listener.hpp"
+#include "postgres/pooling.hpp"
 #include "postgres/resolver.hpp"
 #include "postgres/session.hpp"
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
 #include <holdfast/base/log.hpp>
+#include <holdfast/base/percent.hpp>
 #include <holdfast/base/units.hpp>
 #include <holdfast/pool/open_phases.hpp>
 #include <holdfast/pool/pool.hpp>
@@ -55,6 +58,29 @@ public:
     std::unique_ptr<Connection> open_connection(Deadline deadline,
                                                 const std::stop_token& stop,
                                                 pool::OpenPhases& phases) {
+        std::unique_ptr<Connection> connection = open_physical(deadline, stop, phases);
+        if (dialect().product != Product::postgres) {
+            return connection;
+        }
+        const StopSignal& signal = connection->stop_signal();
+        std::optional<std::stop_callback<std::function<void()>>> raise;
+        raise.emplace(stop, [&signal] { signal.raise(); });
+        pooling_.examine(*connection,
+                         source_->settings(),
+                         deadline.earlier(Deadline::after(connect_patience)),
+                         [&](Deadline soon) {
+                             pool::OpenPhases uncounted;
+                             return open_physical(soon, stop, uncounted);
+                         });
+        raise.reset();
+        signal.reset();
+        return connection;
+    }
+
+private:
+    std::unique_ptr<Connection> open_physical(Deadline deadline,
+                                              const std::stop_token& stop,
+                                              pool::OpenPhases& phases) {
         for (bool again = true;; again = false) {
             const ConnectParams params = source_->prepare(deadline, stop, phases);
             try {
@@ -77,9 +103,9 @@ public:
         }
     }
 
-private:
     std::unique_ptr<ConnectionSource> source_;
     Resolver resolver_;
+    PoolingCheck pooling_;
 };
 
 class PostgresDriver final : public Driver {
@@ -97,8 +123,11 @@ public:
                 options.name) {
         opener_.source().attach(config.target, [this](int excess) { pool_.shed(excess); });
         try {
-            open_first(std::max<std::chrono::nanoseconds>(
-                connect_patience, config.warm > 0 ? config.warm_up_max : connect_patience));
+            // Without a session of its own no connection can listen, though all can notify.
+            dialect_.notifies =
+                open_first(std::max<std::chrono::nanoseconds>(
+                    connect_patience, config.warm > 0 ? config.warm_up_max : connect_patience)) &&
+                dialect_.notifies;
         } catch (...) {
             opener_.source().detach();
             throw;
@@ -111,7 +140,7 @@ public:
     PostgresDriver(const PostgresDriver&) = delete;
     PostgresDriver& operator=(const PostgresDriver&) = delete;
 
-    [[nodiscard]] const Dialect& dialect() const noexcept override { return opener_.dialect(); }
+    [[nodiscard]] const Dialect& dialect() const noexcept override { return dialect_; }
 
     void attempt(const AttemptOptions& options,
                  const std::function<void(Session&)>& body) override {
@@ -125,9 +154,7 @@ public:
                const Call& call,
                std::int64_t clock_offset_us) override {
         std::vector<Param> args(call.args.begin(), call.args.end());
-        if (call.statement->reads_clock) {
-            args.emplace_back(clock_offset_us);
-        }
+        args.insert(args.end(), call.statement->clocks.size(), Param(clock_offset_us));
         Result result;
         with_session(options, PgSession::Mode::autocommit, [&](PgSession& session) {
             const std::size_t ticket = session.send(Call{call.statement, args}, true);
@@ -184,10 +211,12 @@ public:
     }
 
 private:
-    // To be sure that there is a server, and that it lets us in.
-    void open_first(std::chrono::nanoseconds patience) {
+    // To be sure that there is a server, and that it lets us in. Returns whether the connection
+    // keeps its session.
+    [[nodiscard]] bool open_first(std::chrono::nanoseconds patience) {
         try {
-            (void)pool_.acquire(Deadline::after(patience), {});
+            const pool::Loan loan = pool_.acquire(Deadline::after(patience), {});
+            return static_cast<const Connection&>(*loan).keeps_session();
         } catch (const Error& late) {
             // Nobody set this deadline but us: what the openings failed with is the news.
             if (late.code() == Code::deadline && late.cause()) {
@@ -197,15 +226,16 @@ private:
         }
     }
 
-    // Runs `use` on a connection. One that turns out to be dead before it answered, or whose
-    // statements are stale after a change of schema, is replaced once, in silence.
+    // Runs `use` on a connection. One that turns out to be dead before it answered is replaced
+    // once, in silence; one whose prepared statements are stale, or are another backend's, is used
+    // once more without them.
     template <class Use>
     void with_session(const AttemptOptions& options, PgSession::Mode mode, Use use) {
         for (bool again = true;; again = false) {
             const pool::Lane lane = options.urgent ? pool::Lane::priority : pool::Lane::normal;
             pool::Loan loan = pool_.acquire(options.deadline, options.stop, lane);
             auto& connection = static_cast<Connection&>(*loan);
-            PgSession session(connection, dialect(), options, mode, canceller_, counters_);
+            PgSession session(connection, opener_.dialect(), options, mode, canceller_, counters_);
             try {
                 use(session);
                 if (!session.reusable()) {
@@ -217,13 +247,17 @@ private:
                 if (!again) {
                     throw DatabaseError(dead.error);
                 }
-            } catch (const StalePlan& stale) {
+            } catch (const StaleStatement& stale) {
                 session.rollback();
                 connection.forget_statements();
+                if (stale.other_backend) {
+                    connection.lose_session();
+                }
                 if (!session.reusable()) {
                     loan.mark_bad();
                 }
-                if (!again) {
+                // A connection without a session has no prepared statements to lose.
+                if (!again && !stale.other_backend) {
                     throw DatabaseError(stale.error);
                 }
             } catch (...) {
@@ -237,6 +271,7 @@ private:
     }
 
     SourceOpener opener_;
+    Dialect dialect_ = opener_.dialect();
     Logger& logger_;
     Canceller canceller_;
     Counters counters_;
@@ -248,8 +283,8 @@ private:
 // The same parameters for every connection.
 class PlainSource final : public ConnectionSource {
 public:
-    PlainSource(ConnectParams params, bool reservoir)
-        : params_(std::move(params)), reservoir_(reservoir) {}
+    PlainSource(ConnectParams params, ConnectParams settings, bool reservoir)
+        : params_(std::move(params)), settings_(std::move(settings)), reservoir_(reservoir) {}
 
     [[nodiscard]] const Dialect& dialect() const noexcept override {
         return dialect_of(Product::postgres);
@@ -261,33 +296,52 @@ public:
     }
     bool opened(const ConnectParams&, const DatabaseError*) noexcept override { return false; }
     void closed() noexcept override {}
+    [[nodiscard]] const ConnectParams& settings() const noexcept override { return settings_; }
     [[nodiscard]] pool::Config pool_config(int target) const override {
         return reservoir_ ? pool::reservoir(target) : ConnectionSource::pool_config(target);
     }
 
 private:
     const ConnectParams params_;
+    const ConnectParams settings_;
     const bool reservoir_;
 };
 
-// libpq's own parser splits the URL; unknown options are refused in its words.
-ConnectParams libpq_params(const std::string& conninfo) {
+using ParsedOptions = std::unique_ptr<PQconninfoOption, void (*)(PQconninfoOption*)>;
+
+// Null if libpq refuses it. Its words are dropped: they quote the URL, with any password in it.
+ParsedOptions libpq_parsed(const std::string& conninfo) {
     char* error = nullptr;
     PQconninfoOption* const options = libpq().PQconninfoParse(conninfo.c_str(), &error);
+    libpq().PQfreemem(error);
+    return {options, libpq().PQconninfoFree};
+}
+
+void check_option_is_known(const std::string& name) {
+    const bool plausible = std::ranges::all_of(
+        name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
+    if (plausible && libpq_parsed("postgres://?" + name + "=") != nullptr) {
+        return;
+    }
+    throw InvalidArgument(
+        fmt::format("the database URL has an option{} that PostgreSQL does not know",
+                    plausible ? fmt::format(" '{}'", name) : ""));
+}
+
+// libpq's own parser splits the URL.
+ConnectParams libpq_params(const std::string& conninfo) {
+    const ParsedOptions options = libpq_parsed(conninfo);
     if (options == nullptr) {
-        std::string why = error == nullptr ? "out of memory" : error;
-        libpq().PQfreemem(error);
-        why.erase(why.find_last_not_of(" \n") + 1);
-        throw InvalidArgument(fmt::format(
-            "the database URL is malformed ({}); write postgres://user@host:5432/database", why));
+        throw InvalidArgument(
+            "the database URL is malformed; write postgres://user@host:5432/database, with % as "
+            "%25 in a user's name or password");
     }
     ConnectParams params;
-    for (const PQconninfoOption* option = options; option->keyword != nullptr; ++option) {
+    for (const PQconninfoOption* option = options.get(); option->keyword != nullptr; ++option) {
         if (option->val != nullptr) {
             params[option->keyword] = option->val;
         }
     }
-    libpq().PQconninfoFree(options);
     return params;
 }
 
@@ -316,14 +370,6 @@ void check_values(const ConnectParams& params) {
     }
 }
 
-std::string percent_encoded(std::string_view text) {
-    std::string encoded;
-    for (const char c : text) {
-        encoded += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-    }
-    return encoded;
-}
-
 bool is_ours(std::string_view option) {
     return option == "pool" || option == "reservoir" || option == "statement_timeout" ||
            option == "lock_timeout";
@@ -339,13 +385,13 @@ int positive(const std::string& name, const std::string& text, int most) {
     return value;
 }
 
-void add_timeout(const Url& url, const std::string& name, ConnectParams& params) {
+void add_timeout(const Url& url, const std::string& name, ConnectParams& settings) {
     const auto option = url.options.find(name);
     if (option == url.options.end()) {
         return;
     }
     const auto limit = std::chrono::ceil<std::chrono::milliseconds>(parse_duration(option->second));
-    params["options"] += fmt::format(" -c {}={}", name, limit.count());
+    settings[name] = std::to_string(limit.count());
 }
 
 }  // namespace
@@ -358,8 +404,9 @@ std::unique_ptr<ConnectionSource> postgres_source(const Url& url, const Database
         if (postgres::is_ours(name)) {
             continue;
         }
-        conninfo += fmt::format(
-            "{}{}={}", std::exchange(separator, '&'), name, postgres::percent_encoded(value));
+        postgres::check_option_is_known(name);
+        conninfo +=
+            fmt::format("{}{}={}", std::exchange(separator, '&'), name, percent_encoded(value));
     }
     if (!url.rest.starts_with("//")) {
         throw InvalidArgument(
@@ -374,10 +421,11 @@ std::unique_ptr<ConnectionSource> postgres_source(const Url& url, const Database
     params.try_emplace("keepalives_count", "3");
     params.try_emplace("tcp_user_timeout", "30000");
     params["client_encoding"] = "UTF8";
-    postgres::add_timeout(url, "statement_timeout", params);
-    postgres::add_timeout(url, "lock_timeout", params);
-    return std::make_unique<postgres::PlainSource>(std::move(params),
-                                                   reservoir_option(url).value_or(false));
+    ConnectParams settings;
+    postgres::add_timeout(url, "statement_timeout", settings);
+    postgres::add_timeout(url, "lock_timeout", settings);
+    return std::make_unique<postgres::PlainSource>(
+        std::move(params), std::move(settings), reservoir_option(url).value_or(false));
 }
 
 std::unique_ptr<Driver> open_postgres(const Url& url,

@@ -35,6 +35,7 @@ PgSession::PgSession(Connection& connection,
       canceller_(canceller),
       counters_(counters),
       patience_(options.deadline) {
+    libpq().PQenterPipelineMode(raw_);
     if (options.stop.stop_possible()) {
         connection.stop_signal().reset();
         on_stop_.emplace(options.stop, [&connection] { connection.stop_signal().raise(); });
@@ -55,18 +56,24 @@ bool PgSession::reusable() const noexcept {
            libpq().PQtransactionStatus(raw_) == PQTRANS_IDLE && steps_.empty();
 }
 
+bool PgSession::in_block() const {
+    return mode_ == Mode::transaction || options_.durability == Durability::relaxed ||
+           !connection_.transaction_settings().empty();
+}
+
 void PgSession::begin_if_needed() {
     if (begun_) {
         return;
     }
     begun_ = true;
-    const bool wants_block =
-        mode_ == Mode::transaction || options_.durability == Durability::relaxed;
-    if (!wants_block) {
+    if (!in_block()) {
         return;
     }
     queue_control(options_.read_only ? "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" : "BEGIN",
                   StepKind::control);
+    if (!connection_.transaction_settings().empty()) {
+        queue_control(connection_.transaction_settings().c_str(), StepKind::control);
+    }
     if (options_.durability == Durability::relaxed && dialect_.product == Product::postgres) {
         queue_control("SET LOCAL synchronous_commit TO off", StepKind::control);
     }
@@ -83,7 +90,7 @@ std::size_t PgSession::send(const Call& call, bool keep_reply) {
     throw_failure();
     begin_if_needed();
     const std::size_t ticket = ++tickets_;
-    if (call.statement->once) {
+    if (call.statement->once || !connection_.keeps_session()) {
         queue_once(call, ticket, keep_reply);
     } else {
         queue_prepared(call, ticket, keep_reply);
@@ -94,7 +101,7 @@ std::size_t PgSession::send(const Call& call, bool keep_reply) {
 void PgSession::queue_once(const Call& call, std::size_t ticket, bool keep) {
     const std::vector<Oid> types = types_of(call.args);
     Bound& bound = connection_.bound();
-    bound.bind(call.args);
+    bound.bind(call.args, *call.statement);
     if (libpq().PQsendQueryParams(raw_,
                                   call.statement->text.c_str(),
                                   bound.count(),
@@ -113,7 +120,7 @@ void PgSession::queue_once(const Call& call, std::size_t ticket, bool keep) {
 void PgSession::queue_prepared(const Call& call, std::size_t ticket, bool keep) {
     Connection::Prepared& prepared = connection_.prepared(call.statement, call.args);
     Bound& bound = connection_.bound();
-    bound.bind(call.args);
+    bound.bind(call.args, *call.statement);
     const bool queued = std::any_of(steps_.begin(), steps_.end(), [&](const Step& step) {
         return step.kind == StepKind::prepare && step.prepared == &prepared;
     });
@@ -187,8 +194,7 @@ void PgSession::commit() {
         ended_ = true;
         return;  // Nothing was asked, so nothing is to be ended.
     }
-    const bool in_block = mode_ == Mode::transaction || options_.durability == Durability::relaxed;
-    if (in_block) {
+    if (in_block()) {
         queue_control("COMMIT", StepKind::commit);
     }
     commit_sent_ = true;
@@ -228,7 +234,7 @@ void PgSession::rollback() noexcept {
         // is then sent once more.
         for (int tries = 0; tries < 2 && !broken_; ++tries) {
             failure_.reset();
-            stale_plan_ = false;
+            stale_ = false;
             queue_control("ROLLBACK", StepKind::control);
             try {
                 flush();
@@ -389,10 +395,13 @@ void PgSession::reject(const Step& step, const PGresult* result) {
     if (error.error_class() == ErrorClass::connection_lost) {
         broken_ = true;
     }
-    if (!failure_ && error.state() == SqlState{"0A000"} && step.was_ready) {
-        stale_plan_ = true;
-    }
     if (!failure_) {
+        // Missing, or there without our knowledge: another backend than the one we prepared for.
+        // The server's refusal says that nothing was run, so a repeat is safe even where the
+        // COMMIT was queued behind it.
+        other_backend_ = (step.kind == StepKind::prepare && error.state() == SqlState{"42P05"}) ||
+                         (step.prepared != nullptr && error.state() == SqlState{"26000"});
+        stale_ = other_backend_ || (error.state() == SqlState{"0A000"} && step.was_ready);
         failure_ = std::move(error);
     }
 }
@@ -460,8 +469,8 @@ void PgSession::throw_failure() {
     if (!failure_) {
         return;
     }
-    if (stale_plan_) {
-        throw StalePlan{*failure_};
+    if (stale_) {
+        throw StaleStatement{*failure_, other_backend_};
     }
     if (broken_ && !answered_ && !commit_sent_) {
         throw DeadOnArrival{*failure_};

@@ -24,9 +24,11 @@ struct Counters {
     std::atomic<std::int64_t> round_trips{0};
 };
 
-// A statement that was prepared before a change of schema; prepare it again and repeat.
-struct StalePlan {
+// The server refused a prepared statement, and so applied nothing: repeat without it. Its plan is
+// older than a change of schema, or the backend is not the one that prepared it.
+struct StaleStatement {
     DatabaseError error;
+    bool other_backend;
 };
 
 // The connection was dead before it answered anything, and nothing that commits had been sent.
@@ -50,7 +52,9 @@ public:
     Result take(std::size_t ticket) override;
     void run_script(const std::string& text) override;
     void notify(std::string_view channel, std::string_view payload) override;
-    std::int64_t clock_parameter(std::int64_t offset_us) override { return offset_us; }
+    std::int64_t clock_parameter(ClockReading, std::int64_t offset_us) override {
+        return offset_us;
+    }
     [[nodiscard]] bool replies_cost() const noexcept override { return true; }
     void check_at_commit(std::size_t ticket) override { checked_.push_back(ticket); }
 
@@ -73,6 +77,8 @@ private:
         bool keep = false;
     };
 
+    // Whether the transaction has a BEGIN and a COMMIT of its own.
+    [[nodiscard]] bool in_block() const;
     void begin_if_needed();
     void queue_control(const char* text, StepKind kind);
     void queue_once(const Call& call, std::size_t ticket, bool keep);
@@ -117,7 +123,8 @@ private:
     bool broken_ = false;
     bool ended_ = false;
     std::optional<DatabaseError> failure_;  // The first error.
-    bool stale_plan_ = false;
+    bool stale_ = false;  // The first error is about a prepared statement, not about its work.
+    bool other_backend_ = false;
 };
 
 }  // namespace holdfast::sql::postgres

@@ -108,26 +108,26 @@ bool Connection::has_deferred_violations() const noexcept {
     return current != 0;
 }
 
-Result Connection::execute(const Call& call, std::optional<std::int64_t> clock_us, bool keep_rows) {
+Result Connection::execute(const Call& call, std::span<const std::int64_t> clocks, bool keep_rows) {
     if (!call.statement->once) {
-        return execute(prepared(*call.statement), call, clock_us, keep_rows);
+        return execute(prepared(*call.statement), call, clocks, keep_rows);
     }
     const Prepared statement = prepare(*call.statement, 0);
     const std::unique_ptr<sqlite3_stmt, decltype(&sqlite3_finalize)> owner(statement.handle,
                                                                            &sqlite3_finalize);
-    return execute(statement, call, clock_us, keep_rows);
+    return execute(statement, call, clocks, keep_rows);
 }
 
 Result Connection::execute(const Prepared& statement,
                            const Call& call,
-                           std::optional<std::int64_t> clock_us,
+                           std::span<const std::int64_t> clocks,
                            bool keep_rows) {
     if (statement.writes) {
         refuse_if_read_only(call.statement->name);
     }
     sqlite3_stmt* handle = statement.handle;
     const Reset reset(handle);
-    bind(handle, call, clock_us);
+    bind(handle, call, clocks);
     counters_.statements.fetch_add(1, std::memory_order_relaxed);
 
     const std::int64_t changes_before = sqlite3_total_changes64(db_);
@@ -156,7 +156,7 @@ Result Connection::execute(const Prepared& statement,
 }
 
 void Connection::refuse_if_read_only(std::string_view statement) const {
-    if (attempt_ != nullptr && attempt_->read_only) {
+    if (serves_reader()) {
         throw InvalidArgument(fmt::format(
             "statement '{}' writes, but its transaction is read only; drop read_only", statement));
     }
@@ -219,13 +219,13 @@ Connection::Prepared Connection::prepare(const Rendered& statement, unsigned fla
 
 void Connection::bind(sqlite3_stmt* handle,
                       const Call& call,
-                      std::optional<std::int64_t> clock_us) const {
+                      std::span<const std::int64_t> clocks) const {
     int index = 0;
     for (const Param& param : call.args) {
         bind_one(handle, ++index, param, call);
     }
-    if (clock_us) {
-        sqlite3_bind_int64(handle, ++index, *clock_us);
+    for (const std::int64_t clock : clocks) {
+        sqlite3_bind_int64(handle, ++index, clock);
     }
     HOLDFAST_ASSERT(index == sqlite3_bind_parameter_count(handle));
 }
@@ -258,13 +258,7 @@ void Connection::bind_one(sqlite3_stmt* handle,
                 break;
             case Kind::text:
             case Kind::json:
-                // PostgreSQL cannot store it, and SQLite's own functions stop at it.
-                if (view.find('\0') != std::string_view::npos) {
-                    throw InvalidArgument(
-                        fmt::format("argument {} of {} is text with a zero byte; bind it as bytes",
-                                    index,
-                                    quoted(*call.statement)));
-                }
+                require_text(view, *call.statement, index);
                 code = sqlite3_bind_text64(
                     handle, index, data, view.size(), SQLITE_STATIC, SQLITE_UTF8);
                 break;
@@ -321,7 +315,7 @@ void Connection::checkpoint() noexcept {
     sqlite3_wal_checkpoint_v2(db_, "main", SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
 }
 
-// A body's own COMMIT would commit the work of others, who are then told that it was not.
+// A body's own COMMIT would commit the work of other bodies, which are then told otherwise.
 int Connection::on_authorize(
     void* self, int action, const char*, const char*, const char*, const char*) {
     const bool control = action == SQLITE_TRANSACTION || action == SQLITE_SAVEPOINT;
@@ -345,7 +339,7 @@ bool Connection::wait_for_lock(int tries) {
     }
     const Steady now = std::chrono::steady_clock::now();
     if (tries == 0) {
-        // A snapshot that grew old while the lock was taken: nobody holds it any more.
+        // A snapshot that grew old while the lock was taken. It is released.
         lock_wanted_since_ = now;
         waits_for_lock_.store(true, std::memory_order_relaxed);
         return !over();

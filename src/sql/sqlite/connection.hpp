@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -48,7 +49,7 @@ public:
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
 
-    // Whose deadline and stop token count from now on. Null: nobody's, and nothing is waited for.
+    // The deadline and stop token that count from now on. Null: none, and nothing is waited for.
     void serve(const AttemptOptions* attempt) noexcept { attempt_ = attempt; }
     // Throws if the attempt that is served has been cancelled or has no time left.
     void check_served() const;
@@ -59,12 +60,16 @@ public:
     [[nodiscard]] bool has_deferred_violations() const noexcept;
 
     // Requires: `call.statement` lives as long as this connection, which keeps it prepared unless
-    // it is for once; `call.args` has all arguments but the clock's if `clock_us` is given.
+    // it is for once; `call.args` has all arguments but those that `clocks` has.
     // A writing statement is refused if the attempt is read only.
-    Result execute(const Call& call, std::optional<std::int64_t> clock_us, bool keep_rows);
+    Result execute(const Call& call, std::span<const std::int64_t> clocks, bool keep_rows);
     void run_script(const std::string& text);
+    // True if what is served must not write.
+    [[nodiscard]] bool serves_reader() const noexcept {
+        return attempt_ != nullptr && attempt_->read_only;
+    }
 
-    // The error for a result code that somebody else got from this connection.
+    // The error for a result code that another caller got from this connection.
     [[nodiscard]] DatabaseError error(int result_code,
                                       std::string_view doing,
                                       Outcome outcome = Outcome::not_applied) const;
@@ -75,7 +80,7 @@ public:
     }
     // Ends whatever is served, now and later: the connection is about to be closed.
     void interrupt() noexcept { interrupted_.store(true, std::memory_order_relaxed); }
-    // Moves what is in the log into the database file, as far as nobody is in the way.
+    // Moves what is in the log into the database file, as far as readers allow it.
     void checkpoint() noexcept;
 
 private:
@@ -96,10 +101,10 @@ private:
     const Prepared& prepared(const Rendered& statement);
     Result execute(const Prepared& statement,
                    const Call& call,
-                   std::optional<std::int64_t> clock_us,
+                   std::span<const std::int64_t> clocks,
                    bool keep_rows);
     void refuse_if_read_only(std::string_view statement) const;
-    void bind(sqlite3_stmt* handle, const Call& call, std::optional<std::int64_t> clock_us) const;
+    void bind(sqlite3_stmt* handle, const Call& call, std::span<const std::int64_t> clocks) const;
     void bind_one(sqlite3_stmt* handle, int index, const Param& param, const Call& call) const;
     [[nodiscard]] bool over() const;
 

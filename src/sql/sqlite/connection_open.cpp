@@ -59,7 +59,7 @@ const char* synchronous_pragma(Synchronous synchronous) {
 
 [[noreturn]] void refuse_foreign(const std::string& path) {
     refuse(Code::invalid_argument,
-           fmt::format("'{}' is no SQLite database; name another file", path));
+           fmt::format("'{}' is not a SQLite database; name another file", path));
 }
 
 [[noreturn]] void refuse_unreachable(const std::string& path, int error) {
@@ -122,7 +122,7 @@ bool check_path(const Settings& settings) {
     }
     if (!S_ISREG(status.st_mode)) {
         refuse(Code::invalid_argument,
-               fmt::format("'{}' is no regular file; name a database file", settings.path));
+               fmt::format("'{}' is not a regular file; name a database file", settings.path));
     }
     if (status.st_size != 0 && status.st_size < database_bytes_min) {
         refuse_foreign(settings.path);
@@ -131,7 +131,22 @@ bool check_path(const Settings& settings) {
     return true;
 }
 
-// Removes a file that was created for nothing. One that holds a byte is somebody's.
+// An empty file that only its owner can read: it will hold what workflows and locks hold. SQLite
+// gives the log and its index the mode of the file. Without opening it, for the same reason as
+// above. If another process is quicker, the file is that one's.
+void create_private(const std::string& path) {
+    constexpr mode_t owner_only = S_IFREG | S_IRUSR | S_IWUSR;
+    std::filesystem::path file = path;
+    std::error_code ignored;
+    if (std::filesystem::is_symlink(file, ignored)) {  // To a file that is not there yet.
+        file = file.parent_path() / std::filesystem::read_symlink(file, ignored);
+    }
+    if (::mknod(file.c_str(), owner_only, 0) != 0 && errno != EEXIST) {
+        refuse_unreachable(path, errno);
+    }
+}
+
+// Removes a file that was created for nothing. One that holds a byte belongs to another process.
 void remove_if_empty(const std::string& path) noexcept {
     struct stat status{};
     if (::stat(path.c_str(), &status) == 0 && status.st_size == 0) {
@@ -139,15 +154,14 @@ void remove_if_empty(const std::string& path) noexcept {
     }
 }
 
-int open_flags(const Settings& settings, Role role) {
+int open_flags(const Settings& settings) {
     // No mutex inside SQLite: a connection has one user at a time.
     const int always = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
     if (settings.read_only) {
         return always | SQLITE_OPEN_READONLY;
     }
-    // A reader comes after the writer. If the file is gone by then, a new one would only mislead.
-    const bool create = settings.create && role == Role::writer;
-    return always | SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0);
+    // SQLite would create a file that others can read, and a reader a file that misleads.
+    return always | SQLITE_OPEN_READWRITE | (settings.memory ? SQLITE_OPEN_CREATE : 0);
 }
 
 }  // namespace
@@ -156,6 +170,9 @@ Connection::Connection(const Settings& settings, Role role, Counters& counters)
     : counters_(counters), path_(settings.path), busy_timeout_(settings.busy_timeout) {
     const bool checked = role == Role::writer && !settings.memory;
     const bool existed = !checked || check_path(settings);
+    if (!existed) {
+        create_private(path_);
+    }
     try {
         open(settings, role);
     } catch (...) {
@@ -175,7 +192,7 @@ void Connection::open(const Settings& settings, Role role) {
     const AttemptOptions opening{.deadline = Deadline::after(open_wait_max), .stop = {}};
     serve(&opening);
     const char* const vfs = role == Role::writer ? gathering_vfs() : nullptr;
-    const int code = sqlite3_open_v2(path_.c_str(), &db_, open_flags(settings, role), vfs);
+    const int code = sqlite3_open_v2(path_.c_str(), &db_, open_flags(settings), vfs);
     if (code != SQLITE_OK) {
         throw_opening(code);
     }
@@ -198,7 +215,7 @@ void Connection::configure(const Settings& settings, Role role) {
     }
     if (role == Role::reader || settings.read_only) {
         pragma(reader_settings);
-        // Nothing is committed here, but whoever asks is told what a commit waits for.
+        // Nothing is committed here, but a query of the setting shows what a commit waits for.
         pragma(synchronous_pragma(settings.synchronous));
         return;
     }

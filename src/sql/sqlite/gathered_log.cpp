@@ -52,7 +52,7 @@ int hand_down(LogFile& log) noexcept {
     }
     const int code = log.real->pMethods->xWrite(
         log.real, log.gathered.data(), static_cast<int>(log.gathered.size()), log.offset);
-    // If it failed, so does the commit, and nobody wants them any more.
+    // If it failed, so does the commit, and the pages are not needed any more.
     log.gathered.clear();
     log.ends = false;
     return code;

@@ -160,7 +160,7 @@ void GroupCommit::throw_left_line(const Request& request) const {
 
 void GroupCommit::lead(Request& own) {
     Line answered;
-    // If somebody else's body destroyed the physical transaction, ours goes again, alone: a leader
+    // If another body destroyed the physical transaction, ours goes again, alone: a leader
     // is not kept longer than its own work needs.
     if (!run_batch(own, batch_requests_max, answered)) {
         run_batch(own, 1, answered);

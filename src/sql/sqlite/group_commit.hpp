@@ -1,10 +1,10 @@
 // Many transactions, one flush.
 //
-// SQLite has one writer, and a durable commit costs a flush of the disk. So writers stand in line.
-// The first of the line leads: it takes the write lock, runs its own body, then the bodies of those
-// who came meanwhile, each in a savepoint, and one physical commit carries them all. While it waits
-// for the disk the next line forms; nobody ever waits for company. When its batch is answered the
-// leader hands the line to the one who waits longest and returns to its caller.
+// SQLite has one writer, and a durable commit costs a flush of the disk. So writers form a queue.
+// The first of the queue leads: it takes the write lock, runs its own body, then the bodies that
+// arrived meanwhile, each in a savepoint, and one physical commit carries them all. While it waits
+// for the disk the next queue forms; no writer waits for others to come. When its batch is answered
+// the leader hands the queue to the longest waiter and returns to its caller.
 #pragma once
 
 #include <chrono>
@@ -32,7 +32,7 @@ public:
     static constexpr std::size_t batch_requests_max = 256;
     static constexpr std::chrono::milliseconds batch_time_max{20};
 
-    // Requires: `connection` is a writer that nobody else uses.
+    // Requires: `connection` is a writer without another user.
     GroupCommit(Connection& connection, DatabaseClock& clock, Hub& hub, Counters& counters) noexcept
         : connection_(connection), session_(connection, clock), hub_(hub), counters_(counters) {}
     GroupCommit(const GroupCommit&) = delete;
@@ -97,7 +97,7 @@ private:
     // The leader's.
     Connection& connection_;
     SqliteSession session_;
-    bool company_ = false;  // The last batch had more than one body, or left somebody behind.
+    bool company_ = false;  // The last batch had more than one body, or left one behind.
 
     Hub& hub_;
     Counters& counters_;
@@ -105,7 +105,7 @@ private:
     mutable std::mutex mutex_;
     std::condition_variable idle_;
     Line line_;
-    bool led_ = false;  // Somebody leads; always so while the line is not empty.
+    bool led_ = false;  // A caller leads; always so while the line is not empty.
     bool closed_ = false;
 };
 

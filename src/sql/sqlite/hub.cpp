@@ -27,7 +27,7 @@ private:
     Wake wake_;
 };
 
-// Shared by the hub, its thread and the subscriptions, whoever lives longest.
+// Shared by the hub, its thread and the subscriptions; lives as long as the last of them.
 class Hub::State {
 public:
     explicit State(Logger& logger) : logger_(logger) {}
@@ -90,9 +90,9 @@ private:
     }
 
     void deliver_next(std::unique_lock<std::mutex>& lock) {
-        const bool everybody = std::exchange(missed_, false);
+        const bool to_all = std::exchange(missed_, false);
         Notice notice;
-        if (everybody) {
+        if (to_all) {
             pending_.clear();  // The empty payload stands for all of them.
         } else {
             notice = std::move(pending_.front());
@@ -100,7 +100,7 @@ private:
         }
         const std::vector<std::shared_ptr<Listener>> candidates = listeners_;
         for (const std::shared_ptr<Listener>& listener : candidates) {
-            const bool meant = everybody || listener->channel() == notice.channel;
+            const bool meant = to_all || listener->channel() == notice.channel;
             // The callback before this one may have taken long, and the listener may have left.
             const bool listens =
                 std::find(listeners_.begin(), listeners_.end(), listener) != listeners_.end();

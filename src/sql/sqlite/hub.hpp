@@ -1,4 +1,4 @@
-// Wake-ups inside one process: who listens to which channel, and one thread that calls them.
+// Wake-ups inside one process: the listeners of each channel, and one thread that calls them.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ struct Notice {
 // Safe to share between threads. A subscription may outlive the hub, and is silent then.
 class Hub {
 public:
-    // Beyond it notices are dropped, and everybody is called with an empty payload.
+    // Beyond it notices are dropped, and all listeners are called with an empty payload.
     static constexpr std::size_t pending_max = 1024;
 
     explicit Hub(Logger& logger);
@@ -34,7 +34,7 @@ public:
     [[nodiscard]] std::unique_ptr<Subscription> subscribe(
         std::string_view channel, std::function<void(std::string_view payload)> wake);
 
-    // Never blocks for a callback. Equal notices that nobody has seen yet are one.
+    // Never blocks for a callback. Equal notices that are still undelivered are one.
     void publish(Notice notice);
 
 private:

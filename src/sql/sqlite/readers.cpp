@@ -91,7 +91,7 @@ Readers::Reader& Readers::open_another(std::unique_lock<std::mutex>& lock) {
     lock.lock();
     --opening_;
     if (failure) {
-        changed_.notify_all();  // Somebody else may try.
+        changed_.notify_all();  // Another waiter may try.
         std::rethrow_exception(failure);
     }
     readers_.push_back(std::move(reader));

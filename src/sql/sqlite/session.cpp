@@ -1,21 +1,16 @@
 #include "sqlite/session.hpp"
 
+#include <array>
+#include <span>
 #include <utility>
 
 #include <holdfast/base/assert.hpp>
 
 namespace holdfast::sql::sqlite {
 
-std::int64_t DatabaseClock::now_us() {
-    const std::int64_t read = clock_.wall_now().time_since_epoch().count();
-    std::int64_t newest = newest_us_.load();
-    while (newest < read && !newest_us_.compare_exchange_weak(newest, read)) {
-    }
-    return newest < read ? read : newest;
-}
-
 void SqliteSession::start() noexcept {
     now_us_.reset();
+    lease_.reset();
     replies_.clear();
     fences_.clear();
     notices_.clear();
@@ -27,7 +22,7 @@ void SqliteSession::settle() {
         std::rethrow_exception(failure_);
     }
     if (connection_.has_deferred_violations()) {
-        // Found at COMMIT, it would fail everybody who shares the transaction.
+        // Found at COMMIT, it would fail all bodies that share the transaction.
         throw DatabaseError(SqlState{"23503"},
                             Outcome::not_applied,
                             "the transaction failed: a FOREIGN KEY constraint that is checked at "
@@ -55,17 +50,19 @@ auto SqliteSession::guarded(Work work) -> decltype(work()) {
 
 Result SqliteSession::run(const Call& call, std::int64_t clock_offset_us) {
     return guarded([&] {
-        std::optional<std::int64_t> clock_us;
-        if (call.statement->reads_clock) {
-            clock_us = clock_parameter(clock_offset_us);
+        const std::vector<ClockReading>& clocks = call.statement->clocks;
+        std::array<std::int64_t, 3> readings{};
+        HOLDFAST_ASSERT(clocks.size() <= readings.size());
+        for (std::size_t i = 0; i < clocks.size(); ++i) {
+            readings[i] = clock_parameter(clocks[i], clock_offset_us);
         }
-        return connection_.execute(call, clock_us, true);
+        return connection_.execute(call, std::span(readings).first(clocks.size()), true);
     });
 }
 
 std::size_t SqliteSession::send(const Call& call, bool keep_reply) {
     return guarded([&] {
-        Result reply = connection_.execute(call, std::nullopt, keep_reply);
+        Result reply = connection_.execute(call, {}, keep_reply);
         if (keep_reply) {
             replies_.push_back(std::move(reply));
         }
@@ -87,11 +84,17 @@ void SqliteSession::notify(std::string_view channel, std::string_view payload) {
     notices_.push_back(Notice{std::string(channel), std::string(payload)});
 }
 
-std::int64_t SqliteSession::clock_parameter(std::int64_t offset_us) {
-    if (!now_us_) {
-        now_us_ = clock_.now_us();
+std::int64_t SqliteSession::clock_parameter(ClockReading reading, std::int64_t offset_us) {
+    if (reading == ClockReading::now) {
+        if (!now_us_) {
+            now_us_ = clock_.now_us();
+        }
+        return *now_us_ + offset_us;
     }
-    return *now_us_ + offset_us;
+    if (!lease_) {
+        lease_ = clock_.lease_time(connection_);
+    }
+    return reading == ClockReading::lease ? lease_->now_us + offset_us : lease_->epoch_us;
 }
 
 }  // namespace holdfast::sql::sqlite

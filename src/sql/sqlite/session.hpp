@@ -1,7 +1,6 @@
 // One body's view of a SQLite transaction. Statements run as they are sent; the replies wait here.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <optional>
@@ -11,22 +10,10 @@
 
 #include "driver.hpp"
 #include "sqlite/connection.hpp"
+#include "sqlite/database_clock.hpp"
 #include "sqlite/hub.hpp"
 
 namespace holdfast::sql::sqlite {
-
-// The clock of a database in a file: the process's wall clock, kept from going backwards.
-// Safe to share between threads.
-class DatabaseClock {
-public:
-    explicit DatabaseClock(const Clock& clock) noexcept : clock_(clock) {}
-
-    [[nodiscard]] std::int64_t now_us();
-
-private:
-    const Clock& clock_;
-    std::atomic<std::int64_t> newest_us_{0};
-};
 
 // Serves one body after another; `start` makes it forget the last one.
 class SqliteSession final : public Session {
@@ -39,14 +26,14 @@ public:
     void settle();
     [[nodiscard]] std::vector<Notice> take_notices() noexcept { return std::move(notices_); }
 
-    // A statement with the clock's parameter still missing.
+    // A statement with the clocks' readings still missing.
     Result run(const Call& call, std::int64_t clock_offset_us);
 
     std::size_t send(const Call& call, bool keep_reply) override;
     Result take(std::size_t ticket) override;
     void run_script(const std::string& text) override;
     void notify(std::string_view channel, std::string_view payload) override;
-    std::int64_t clock_parameter(std::int64_t offset_us) override;
+    std::int64_t clock_parameter(ClockReading reading, std::int64_t offset_us) override;
     [[nodiscard]] bool replies_cost() const noexcept override { return false; }
     void check_at_commit(std::size_t ticket) override { fences_.push_back(ticket); }
 
@@ -57,8 +44,9 @@ private:
 
     Connection& connection_;
     DatabaseClock& clock_;
-    std::optional<std::int64_t> now_us_;  // Read once per body.
-    std::vector<Result> replies_;         // By ticket.
+    std::optional<std::int64_t> now_us_;             // Read once per body.
+    std::optional<DatabaseClock::LeaseTime> lease_;  // The same.
+    std::vector<Result> replies_;                    // By ticket.
     std::vector<std::size_t> fences_;
     std::vector<Notice> notices_;
     std::exception_ptr failure_;

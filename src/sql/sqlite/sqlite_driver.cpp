@@ -98,9 +98,9 @@ public:
     void stop(Deadline deadline) override {
         readers_.close();
         group_->close();
-        const bool nobody_reads = readers_.drain(deadline);
-        const bool nobody_writes = group_->drain(deadline);
-        if (nobody_reads && nobody_writes) {
+        const bool no_reader = readers_.drain(deadline);
+        const bool no_writer = group_->drain(deadline);
+        if (no_reader && no_writer) {
             close_connections();
         }
     }

@@ -249,16 +249,106 @@ TEST_F(SqliteDriverStory, TheClockIsReadOncePerTransactionAndMovedByTheOffset) {
     EXPECT_EQ(driver->run(in_time(), read_clock, 5).rows[0].get<std::int64_t>(0), start + 5);
     EXPECT_EQ(driver->run(read_only(), read_clock, -5).rows[0].get<std::int64_t>(0), start - 5);
     driver->attempt(in_time(), [&](Session& session) {
-        EXPECT_EQ(session.clock_parameter(0), start);
+        EXPECT_EQ(session.clock_parameter(ClockReading::now, 0), start);
         clock.advance(1s);
-        EXPECT_EQ(session.clock_parameter(7), start + 7);
+        EXPECT_EQ(session.clock_parameter(ClockReading::now, 7), start + 7);
     });
     EXPECT_EQ(driver->run(in_time(), read_clock, 0).rows[0].get<std::int64_t>(0),
               start + 1'000'000);
 
     clock.set_wall(ManualClock::first_wall - 1h);  // A time server corrects the machine.
-    EXPECT_EQ(driver->run(in_time(), read_clock, 0).rows[0].get<std::int64_t>(0), start + 1'000'000)
-        << "a database's clock never goes back";
+    EXPECT_EQ(driver->run(in_time(), read_clock, 0).rows[0].get<std::int64_t>(0),
+              start - 3'600'000'000)
+        << "else nothing that is set now would be due for an hour";
+}
+
+class SqliteLeaseClock : public SqliteDriverStory {
+protected:
+    [[nodiscard]] std::unique_ptr<Driver> open_again() {
+        DatabaseOptions options;
+        options.clock = &clock;
+        return open("?create=1", options);
+    }
+    [[nodiscard]] std::int64_t lease_us(Driver& driver, std::int64_t offset_us = 0) {
+        return driver.run(in_time(), Call{&sql("SELECT {lease_us}"), {}}, offset_us)
+            .rows[0]
+            .get<std::int64_t>(0);
+    }
+    // As people are told.
+    [[nodiscard]] std::int64_t shown_us(Driver& driver) {
+        return driver.run(in_time(), Call{&sql("SELECT {lease_us} - {lease_epoch_us}"), {}}, 0)
+            .rows[0]
+            .get<std::int64_t>(0);
+    }
+
+    ManualClock clock;
+};
+
+TEST_F(SqliteLeaseClock, IsNotMovedBySettingTheWallClock) {
+    const auto driver = open_again();
+    const std::int64_t start = lease_us(*driver);
+    EXPECT_EQ(lease_us(*driver, 5), start + 5);
+    for (const auto step : {2h, -3h, 24h * 365}) {
+        clock.set_wall(clock.wall_now() + step);
+        EXPECT_EQ(lease_us(*driver), start);
+        EXPECT_EQ(shown_us(*driver), clock.wall_now().time_since_epoch().count());
+    }
+    clock.advance(1s);
+    EXPECT_EQ(lease_us(*driver), start + 1'000'000);
+}
+
+TEST_F(SqliteLeaseClock, IsTheSameForAllProcessesOfABoot) {
+    const auto ann = open_again();
+    const auto bob = open_again();
+    EXPECT_EQ(lease_us(*ann), lease_us(*bob));
+    clock.set_wall(clock.wall_now() + 2h);
+    const auto cyd = open_again();
+    EXPECT_EQ(lease_us(*cyd), lease_us(*ann));
+    EXPECT_EQ(
+        cyd->run(read_only(), Call{&sql("SELECT {lease_us}"), {}}, 0).rows[0].get<std::int64_t>(0),
+        lease_us(*ann));
+}
+
+TEST_F(SqliteLeaseClock, IsAfterEveryTimeOfAnEarlierBoot) {
+    std::int64_t before = 0;
+    for (const char* boot : {"a", "b", "c", "a"}) {
+        clock.restart(boot);
+        const auto driver = open_again();
+        const std::int64_t now = lease_us(*driver);
+        EXPECT_GT(now, before) << "even a lease of a year has expired";
+        EXPECT_EQ(shown_us(*driver), clock.wall_now().time_since_epoch().count());
+        clock.advance(1h);
+        before = lease_us(*driver) + std::chrono::microseconds{24h * 365}.count();
+    }
+}
+
+// The first one to look at a file after a restart may be somebody who only reads.
+TEST_F(SqliteLeaseClock, AReaderKnowsTheBootBeforeItIsEntered) {
+    const std::int64_t before = lease_us(*open_again());
+    clock.restart("b");
+    const auto driver = open_again();
+    const Call read{&sql("SELECT {lease_us}"), {}};
+    const std::int64_t seen = driver->run(read_only(), read, 0).rows[0].get<std::int64_t>(0);
+    EXPECT_GT(seen, before);
+    EXPECT_EQ(lease_us(*driver), seen);
+    EXPECT_EQ(driver->run(read_only(), read, 0).rows[0].get<std::int64_t>(0), seen);
+}
+
+TEST_F(SqliteLeaseClock, ABootThatWasRolledBackIsEnteredAgain) {
+    const auto driver = open_again();
+    struct Undo {};
+    EXPECT_THROW(driver->attempt(in_time(),
+                                 [&](Session& session) {
+                                     (void)session.clock_parameter(ClockReading::lease, 0);
+                                     throw Undo{};
+                                 }),
+                 Undo);
+    const std::int64_t start = lease_us(*driver);
+    EXPECT_EQ(lease_us(*open_again()), start);
+    EXPECT_EQ(driver->run(in_time(), Call{&sql("SELECT count(*) FROM holdfast_boots"), {}}, 0)
+                  .rows[0]
+                  .get<std::int64_t>(0),
+              1);
 }
 
 TEST_F(SqliteDriverStory, ADiskThatIsFullFailsTheTransactionAndNothingElse) {

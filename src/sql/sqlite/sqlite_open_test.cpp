@@ -67,6 +67,28 @@ TEST_F(SqliteOpen, TheOptionOfTheProgramCreatesLikeTheOneOfTheUrl) {
     EXPECT_THAT(files(), ElementsAre("orders.db"));
 }
 
+// What workflows and locks hold is not for other users of the machine, whatever the umask allows.
+TEST_F(SqliteOpen, ANewFileAndItsLogAreTheOwnersOnly) {
+    const mode_t before = ::umask(0);
+    const auto driver = open_orders();
+    ::umask(before);
+    EXPECT_THAT(files(), ElementsAre("orders.db", "orders.db-shm", "orders.db-wal"));
+    for (const char* const suffix : {"", "-shm", "-wal"}) {
+        struct stat status{};
+        ASSERT_EQ(::stat((path() + suffix).c_str(), &status), 0);
+        EXPECT_EQ(status.st_mode & 0777U, 0600U) << suffix;
+    }
+}
+
+TEST_F(SqliteOpen, AFileThatALinkPromisesIsCreatedForItsOwnerOnly) {
+    const std::string target = path() + ".target";
+    ASSERT_EQ(::symlink(target.c_str(), path().c_str()), 0);
+    create_database();
+    struct stat status{};
+    ASSERT_EQ(::stat(target.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777U, 0600U);
+}
+
 TEST_F(SqliteOpen, AMissingFolderIsNamedAndNotCreated) {
     const auto error = error_of<Error>([&] {
         static_cast<void>(open_sqlite(
@@ -88,7 +110,7 @@ TEST_F(SqliteOpen, AFolderIsNoDatabase) {
 TEST_F(SqliteOpen, APipeIsNoDatabase) {
     ASSERT_EQ(::mkfifo(path().c_str(), 0600), 0);
     EXPECT_EQ(refusal("")->code(), Code::invalid_argument);
-    EXPECT_THAT(refusal("")->what(), HasSubstr("no regular file"));
+    EXPECT_THAT(refusal("")->what(), HasSubstr("is not a regular file"));
 }
 
 TEST_F(SqliteOpen, AFileOfSomebodyElseIsLeftAlone) {
@@ -98,7 +120,7 @@ TEST_F(SqliteOpen, AFileOfSomebodyElseIsLeftAlone) {
         for (const char* options : {"", "?create=1", "?readonly=1"}) {
             const auto error = refusal(options);
             EXPECT_EQ(error->code(), Code::invalid_argument);
-            EXPECT_THAT(error->what(), HasSubstr("is no SQLite database"));
+            EXPECT_THAT(error->what(), HasSubstr("is not a SQLite database"));
             EXPECT_EQ(read_file(), content);
             EXPECT_THAT(files(), ElementsAre("orders.db"));
         }

@@ -23,7 +23,7 @@ public:
     void signal(std::uint32_t bit) noexcept {
         const std::uint32_t before = bits_.fetch_or(bit, std::memory_order_acq_rel);
         if ((before & asleep) != 0) {
-            // By now the waiter may be gone; the address alone is harmless, a wake-up for nobody.
+            // The waiter may be gone by now; waking its address is harmless then.
             ::syscall(SYS_futex, &bits_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
         }
     }

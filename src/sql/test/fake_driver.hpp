@@ -82,7 +82,9 @@ private:
         Result take(std::size_t) override { return {.rows = {}, .changed = 1}; }
         void run_script(const std::string&) override {}
         void notify(std::string_view, std::string_view) override {}
-        std::int64_t clock_parameter(std::int64_t offset_us) override { return offset_us; }
+        std::int64_t clock_parameter(ClockReading, std::int64_t offset_us) override {
+            return offset_us;
+        }
         [[nodiscard]] bool replies_cost() const noexcept override { return false; }
         void check_at_commit(std::size_t) override {}
 

@@ -38,8 +38,9 @@ void Cluster::save(const std::string& cluster, const ClusterMetadata& metadata, 
     sql::TxOptions options = options_of(operation::save_cluster, call);
     options.duplicate_is_conflict = true;  // Who is second to create it finds it next time.
     transact(db_, operation::save_cluster, options, [&](sql::Tx& tx) {
-        const sql::Rows rows = tx.query(statements::lock_cluster, cluster);
-        const auto row = rows.single();
+        sql::LockedRow locked = tx.ask_locked(
+            fmt::format("cluster \"{}\"", cluster), {cluster}, statements::lock_cluster);
+        const auto row = locked.rows().single();
         const std::int64_t found = row ? row->get<std::int64_t>(0) : 0;
         if (found != metadata.version) {
             throw ConditionFailed(
@@ -52,7 +53,7 @@ void Cluster::save(const std::string& cluster, const ClusterMetadata& metadata, 
         if (found == 0) {
             tx.exec(statements::insert_cluster, cluster, blob.data, blob.encoding);
         } else {
-            tx.exec(statements::update_cluster, cluster, found, blob.data, blob.encoding);
+            tx.fenced(locked.verify({found}), statements::update_cluster, blob.data, blob.encoding);
         }
     });
 }

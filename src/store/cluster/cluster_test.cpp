@@ -62,12 +62,12 @@ TEST_P(NamespaceStatements, OnlyTheCounterIsAFence) {
     EXPECT_TRUE(rows(select_namespace_by_name, "b").empty());
 
     HOLDFAST_CHECK("store 88");
-    EXPECT_EQ(locked(lock_namespace_metadata)[0].get<std::int64_t>(0), 1);
+    EXPECT_EQ(locked(lock_namespace_metadata, 54321)[0].get<std::int64_t>(0), 1);
     EXPECT_EQ(rows(select_namespace_metadata)[0].get<std::int64_t>(0), 1);
     HOLDFAST_CHECK("store 90");
-    EXPECT_EQ(count(update_namespace_metadata.write(), 54321, 7), 0);
+    EXPECT_EQ(count(update_namespace_metadata, {54321}, {7}), 0);
     HOLDFAST_CHECK("store 89");
-    EXPECT_EQ(count(update_namespace_metadata.write(), 54321, 1), 1);
+    EXPECT_EQ(count(update_namespace_metadata, {54321}, {1}), 1);
     EXPECT_EQ(rows(select_namespace_metadata)[0].get<std::int64_t>(0), 2);
 }
 

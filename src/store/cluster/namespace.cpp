@@ -32,10 +32,16 @@ std::int64_t counter_of(const sql::Rows& rows) {
     return row->get<std::int64_t>(0);
 }
 
-// Requires: the counter is locked, and `counter` is its value.
+sql::LockedRow lock_counter(sql::Tx& tx) {
+    return tx.ask_locked(
+        "the counter of namespaces", {partition}, statements::lock_namespace_metadata);
+}
+
+// Requires: `counter` is what `locked` holds.
 void write(sql::Tx& tx,
            const sql::Statement& statement,
            const Namespace& made,
+           sql::LockedRow& locked,
            std::int64_t counter) {
     tx.exec(statement,
             made.id.value,
@@ -44,7 +50,7 @@ void write(sql::Tx& tx,
             made.info.data,
             made.info.encoding,
             made.is_global);
-    tx.exec(statements::update_namespace_metadata.write(), partition, counter);
+    tx.fenced(locked.verify({counter}), statements::update_namespace_metadata);
 }
 
 void require_namespace(const sql::Dialect& dialect, const Namespace& made) {
@@ -57,7 +63,7 @@ void require_namespace(const sql::Dialect& dialect, const Namespace& made) {
 void Namespaces::create(const Namespace& made, const Call& call) {
     require_namespace(db_.dialect(), made);
     transact(db_, operation::create_namespace, call, [&](sql::Tx& tx) {
-        sql::Answer locked = tx.ask(statements::lock_namespace_metadata);
+        sql::LockedRow locked = lock_counter(tx);
         sql::Answer by_id = tx.ask(statements::select_namespace, made.id.value);
         sql::Answer by_name = tx.ask(statements::select_namespace_by_name, made.name);
         const std::int64_t counter = counter_of(locked.rows());
@@ -65,14 +71,14 @@ void Namespaces::create(const Namespace& made, const Call& call) {
             throw NamespaceAlreadyExists(fmt::format(
                 "there is a namespace \"{}\" or {} already", made.name, made.id.text()));
         }
-        write(tx, statements::insert_namespace, made, counter);
+        write(tx, statements::insert_namespace, made, locked, counter);
     });
 }
 
 void Namespaces::update(const Namespace& made, const Call& call) {
     require_namespace(db_.dialect(), made);
     transact(db_, operation::update_namespace, call, [&](sql::Tx& tx) {
-        sql::Answer locked = tx.ask(statements::lock_namespace_metadata);
+        sql::LockedRow locked = lock_counter(tx);
         sql::Answer by_id = tx.ask(statements::select_namespace, made.id.value);
         sql::Answer by_name = tx.ask(statements::select_namespace_by_name, made.name);
         const std::int64_t counter = counter_of(locked.rows());
@@ -89,13 +95,13 @@ void Namespaces::update(const Namespace& made, const Call& call) {
         if (same_name && same_name->id != made.id) {
             throw ConditionFailed(fmt::format("another namespace is called \"{}\"", made.name));
         }
-        write(tx, statements::update_namespace, made, counter);
+        write(tx, statements::update_namespace, made, locked, counter);
     });
 }
 
 void Namespaces::remove(NamespaceId id, const Call& call) {
     transact(db_, operation::delete_namespace, call, [&](sql::Tx& tx) {
-        (void)tx.query(statements::lock_namespace_metadata);
+        (void)lock_counter(tx).rows();
         tx.exec(statements::delete_namespace, id.value);
     });
 }
@@ -103,7 +109,7 @@ void Namespaces::remove(NamespaceId id, const Call& call) {
 void Namespaces::remove(const std::string& name, const Call& call) {
     require_name("the namespace's name", name, name_bytes_max);
     transact(db_, operation::delete_namespace, call, [&](sql::Tx& tx) {
-        (void)tx.query(statements::lock_namespace_metadata);
+        (void)lock_counter(tx).rows();
         tx.exec(statements::delete_namespace_by_name, name);
     });
 }

@@ -8,7 +8,15 @@ namespace {
 
 constexpr std::int64_t the_table = 0;
 
-// 0 if there is no row: a table that nobody has changed, an endpoint that is not there.
+sql::LockedRow lock_table(sql::Tx& tx) {
+    return tx.ask_locked(
+        "the table of nexus endpoints", {the_table}, statements::lock_endpoints_version);
+}
+sql::LockedRow lock_endpoint(sql::Tx& tx, EndpointId id) {
+    return tx.ask_locked("nexus endpoint " + id.text(), {id.value}, statements::lock_endpoint);
+}
+
+// 0 if there is no row: a table without changes, an endpoint that does not exist.
 std::int64_t version_of(const sql::Rows& rows) {
     const auto row = rows.single();
     return row ? row->get<std::int64_t>(0) : 0;
@@ -20,12 +28,12 @@ void require_table(std::int64_t found, std::int64_t expected) {
     }
 }
 
-// Requires: the row is locked, if there is one, and holds `version`.
-void move_table(sql::Tx& tx, std::int64_t version) {
+// Requires: `table` holds `version`; 0 if there is no row.
+void move_table(sql::Tx& tx, sql::LockedRow& table, std::int64_t version) {
     if (version == 0) {
         tx.exec(statements::insert_endpoints_version);
     } else {
-        tx.exec(statements::update_endpoints_version.write(), the_table, version);
+        tx.fenced(table.verify({version}), statements::update_endpoints_version);
     }
 }
 
@@ -42,37 +50,36 @@ void NexusEndpoints::put(const Endpoint& endpoint, std::int64_t table_version, c
     sql::TxOptions options = options_of(operation::put_endpoint, call);
     options.duplicate_is_conflict = true;  // Who is second to create a row finds it next time.
     transact(db_, operation::put_endpoint, options, [&](sql::Tx& tx) {
-        sql::Answer table = tx.ask(statements::lock_endpoints_version);
-        sql::Answer itself = tx.ask(statements::lock_endpoint, endpoint.id.value);
+        sql::LockedRow table = lock_table(tx);
+        sql::LockedRow itself = lock_endpoint(tx, endpoint.id);
         require_table(version_of(table.rows()), table_version);
         if (version_of(itself.rows()) != endpoint.version) {
             throw ConditionFailed("nexus endpoint version mismatch");
         }
-        move_table(tx, table_version);
+        move_table(tx, table, table_version);
         const Blob& blob = endpoint.blob;
         if (endpoint.version == 0) {
             tx.exec(statements::insert_endpoint, endpoint.id.value, blob.data, blob.encoding);
         } else {
-            tx.exec(statements::update_endpoint.write(),
-                    endpoint.id.value,
-                    endpoint.version,
-                    blob.data,
-                    blob.encoding);
+            tx.fenced(itself.verify({endpoint.version}),
+                      statements::update_endpoint,
+                      blob.data,
+                      blob.encoding);
         }
     });
 }
 
 void NexusEndpoints::remove(EndpointId id, std::int64_t table_version, const Call& call) {
     transact(db_, operation::delete_endpoint, call, [&](sql::Tx& tx) {
-        sql::Answer table = tx.ask(statements::lock_endpoints_version);
-        sql::Answer itself = tx.ask(statements::lock_endpoint, id.value);
+        sql::LockedRow table = lock_table(tx);
+        sql::LockedRow itself = lock_endpoint(tx, id);
         require_table(version_of(table.rows()), table_version);
         const std::int64_t version = version_of(itself.rows());
         if (version == 0) {
             throw NotFound("nexus endpoint not found");
         }
-        move_table(tx, table_version);
-        tx.exec(statements::delete_endpoint.write(), id.value, version);
+        move_table(tx, table, table_version);
+        tx.fenced(itself.verify({version}), statements::delete_endpoint);
     });
 }
 

@@ -7,17 +7,19 @@
 
 namespace holdfast::store::statements {
 
+using sql::FencedStatement;
 using sql::Statement;
 
 inline constexpr Statement insert_cluster{
     "store.insert_cluster",
     "INSERT INTO cluster_metadata_info (metadata_partition, cluster_name, data, data_encoding, "
     "version) VALUES (0, $1, $2, $3, 1)"};
-// Only what deletes a cluster does not compare its version.
-inline constexpr Statement update_cluster{
+inline constexpr FencedStatement update_cluster{
     "store.update_cluster",
     "UPDATE cluster_metadata_info SET data = $3, data_encoding = $4, version = version + 1 "
-    "WHERE metadata_partition = 0 AND cluster_name = $1 AND version = $2"};
+    "WHERE metadata_partition = 0 AND cluster_name = $1 AND version = $2",
+    "SELECT version FROM cluster_metadata_info "
+    "WHERE metadata_partition = 0 AND cluster_name = $1"};
 inline constexpr Statement select_cluster{
     "store.select_cluster",
     "SELECT version, data, data_encoding FROM cluster_metadata_info "

@@ -39,7 +39,7 @@ inline constexpr Statement select_namespace_metadata{
     "SELECT notification_version FROM namespace_metadata WHERE partition_id = 54321"};
 inline constexpr LockingRead lock_namespace_metadata{
     "store.lock_namespace_metadata",
-    "SELECT notification_version FROM namespace_metadata WHERE partition_id = 54321 {for_update}"};
+    "SELECT notification_version FROM namespace_metadata WHERE partition_id = $1 {for_update}"};
 inline constexpr FencedStatement update_namespace_metadata{
     "store.update_namespace_metadata",
     "UPDATE namespace_metadata SET notification_version = notification_version + 1 "

@@ -23,7 +23,7 @@ inline constexpr Statement select_endpoints_version{
     "SELECT version FROM nexus_endpoints_partition_status WHERE id = 0"};
 inline constexpr LockingRead lock_endpoints_version{
     "store.lock_endpoints_version",
-    "SELECT version FROM nexus_endpoints_partition_status WHERE id = 0 {for_update}"};
+    "SELECT version FROM nexus_endpoints_partition_status WHERE id = $1 {for_update}"};
 inline constexpr Statement insert_endpoint{
     "store.insert_endpoint",
     "INSERT INTO nexus_endpoints (id, data, data_encoding, version) VALUES ($1, $2, $3, 1)"};

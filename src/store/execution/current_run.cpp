@@ -3,6 +3,7 @@
 #include "codec.hpp"
 #include "execution/statements_execution.hpp"
 #include "transaction.hpp"
+#include <fmt/core.h>
 
 namespace holdfast::store {
 namespace {
@@ -10,36 +11,53 @@ namespace {
 using nlohmann::json;
 
 // Workflows and all other kinds have a table each; the key of the others ends with the kind.
-struct InTwoTables {
-    const sql::Statement& workflows;
-    const sql::Statement& others;
+struct Tables {
+    const sql::Statement& insert;
+    const sql::FencedStatement& update;
+    const sql::Statement& select;
+    const sql::Statement& lock;
+    const sql::FencedStatement& remove;
 };
 
-// Calls `use(statement, key..., args...)`.
+constexpr Tables workflows{statements::insert_current,
+                           statements::update_current,
+                           statements::select_current,
+                           statements::lock_current,
+                           statements::delete_current};
+constexpr Tables others{statements::insert_current_chasm,
+                        statements::update_current_chasm,
+                        statements::select_current_chasm,
+                        statements::lock_current_chasm,
+                        statements::delete_current_chasm};
+
+const Tables& tables_of(const WorkflowKey& key) {
+    return key.archetype == workflow_archetype ? workflows : others;
+}
+
+// Calls `use(key..., args...)`.
 template <class Use, class... A>
-auto with(const InTwoTables& tables,
-          ShardId shard,
-          const WorkflowKey& key,
-          const Use& use,
-          const A&... args) {
+auto with_key(ShardId shard, const WorkflowKey& key, const Use& use, const A&... args) {
     if (key.archetype == workflow_archetype) {
-        return use(tables.workflows, number(shard), key.ns.value, key.workflow_id, args...);
+        return use(number(shard), key.ns.value, key.workflow_id, args...);
     }
-    return use(tables.others,
-               number(shard),
+    return use(number(shard),
                key.ns.value,
                key.workflow_id,
                static_cast<std::uint32_t>(key.archetype),
                args...);
 }
 
-constexpr InTwoTables insert{statements::insert_current, statements::insert_current_chasm};
-constexpr InTwoTables update{statements::update_current.write(),
-                             statements::update_current_chasm.write()};
-constexpr InTwoTables select{statements::select_current, statements::select_current_chasm};
-constexpr InTwoTables lock{statements::lock_current, statements::lock_current_chasm};
-constexpr InTwoTables remove{statements::delete_current.write(),
-                             statements::delete_current_chasm.write()};
+std::string name_of(const WorkflowKey& workflow) {
+    return fmt::format("the current run of workflow \"{}\"", workflow.workflow_id);
+}
+
+std::vector<sql::Owned> guard_key(ShardId shard, const WorkflowKey& key) {
+    std::vector<sql::Owned> values{std::int64_t{number(shard)}, key.ns.value, key.workflow_id};
+    if (key.archetype != workflow_archetype) {
+        values.emplace_back(static_cast<std::int64_t>(key.archetype));
+    }
+    return values;
+}
 
 Blob encode(const CurrentRun& current) {
     json requests = json::object();
@@ -66,7 +84,7 @@ void decode_into(CurrentRun& current, const Blob& blob) {
     });
 }
 
-// `use` gets the columns of the current_run_row after its own arguments.
+// Calls `use(columns...)` with what the row holds besides its key.
 template <class Use>
 auto with_columns(const sql::Dialect& dialect, const CurrentRun& current, const Use& use) {
     const Blob blob = encode(current);
@@ -102,10 +120,8 @@ void require_run(const RunWrite& write) {
     }
 }
 
-sql::Answer ask_current_run(sql::Tx& tx, ShardId shard, const WorkflowKey& workflow) {
-    return with(lock, shard, workflow, [&tx](const sql::Statement& statement, const auto&... args) {
-        return tx.ask(statement, args...);
-    });
+sql::LockedRow ask_current_run(sql::Tx& tx, ShardId shard, const WorkflowKey& workflow) {
+    return tx.ask_locked(name_of(workflow), guard_key(shard, workflow), tables_of(workflow).lock);
 }
 
 std::optional<CurrentRun> read_current_run(const sql::Rows& rows) {
@@ -134,32 +150,21 @@ void insert_current_run(sql::Tx& tx,
                         const WorkflowKey& workflow,
                         const CurrentRun& current) {
     with_columns(tx.dialect(), current, [&](const auto&... columns) {
-        with(
-            insert,
+        with_key(
             shard,
             workflow,
-            [&tx](const sql::Statement& statement, const auto&... args) {
-                tx.exec(statement, args...);
-            },
+            [&](const auto&... args) { tx.exec(tables_of(workflow).insert, args...); },
             columns...);
     });
 }
 
 void move_current_run(sql::Tx& tx,
-                      ShardId shard,
+                      sql::LockedRow& locked,
                       const WorkflowKey& workflow,
                       RunId previous,
                       const CurrentRun& current) {
     with_columns(tx.dialect(), current, [&](const auto&... columns) {
-        with(
-            update,
-            shard,
-            workflow,
-            [&tx](const sql::Statement& statement, const auto&... args) {
-                tx.exec(statement, args...);
-            },
-            previous.value,
-            columns...);
+        tx.fenced(locked.verify({previous.value}), tables_of(workflow).update, columns...);
     });
 }
 
@@ -167,23 +172,18 @@ std::optional<CurrentRun> find_current_run(sql::Database& db,
                                            ShardId shard,
                                            const WorkflowKey& workflow,
                                            const Call& call) {
-    const sql::Result found =
-        with(select, shard, workflow, [&](const sql::Statement& statement, const auto&... args) {
-            return run(db, operation::get_current_run, call, statement, args...);
-        });
+    const sql::Result found = with_key(shard, workflow, [&](const auto&... key) {
+        return run(db, operation::get_current_run, call, tables_of(workflow).select, key...);
+    });
     return read_current_run(found.rows);
 }
 
 void delete_current_run(
     sql::Database& db, ShardId shard, const WorkflowKey& workflow, RunId run_id, const Call& call) {
-    with(
-        remove,
-        shard,
-        workflow,
-        [&](const sql::Statement& statement, const auto&... args) {
-            (void)run(db, operation::delete_current_run, call, statement, args...);
-        },
-        run_id.value);
+    const sql::Guard guard{
+        .what = name_of(workflow), .key = guard_key(shard, workflow), .tokens = {run_id.value}};
+    // False: another run is the current one by now, and stays.
+    (void)try_run(db, operation::delete_current_run, call, guard, tables_of(workflow).remove);
 }
 
 }  // namespace holdfast::store

@@ -17,16 +17,18 @@ void require_workflow(const WorkflowKey& workflow);
 // Requires: so is its workflow, and the request's id, if there is one, is a name. Else the same.
 void require_run(const RunWrite& write);
 
-[[nodiscard]] sql::Answer ask_current_run(sql::Tx& tx, ShardId shard, const WorkflowKey& workflow);
+[[nodiscard]] sql::LockedRow ask_current_run(sql::Tx& tx,
+                                             ShardId shard,
+                                             const WorkflowKey& workflow);
 [[nodiscard]] std::optional<CurrentRun> read_current_run(const sql::Rows& rows);
 
 void insert_current_run(sql::Tx& tx,
                         ShardId shard,
                         const WorkflowKey& workflow,
                         const CurrentRun& current);
-// Requires: this transaction has locked the current_run_row and seen that it names `previous`.
+// Requires: `locked` is of `workflow`, and names `previous`.
 void move_current_run(sql::Tx& tx,
-                      ShardId shard,
+                      sql::LockedRow& locked,
                       const WorkflowKey& workflow,
                       RunId previous,
                       const CurrentRun& current);

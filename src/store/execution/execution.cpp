@@ -143,19 +143,20 @@ void create_in(sql::Tx& tx, const CreateRequest& request) {
     previous_key.run = request.previous_run.value_or(RunId{}).value;
 
     sql::Answer locked = tx.ask(statements::read_lock_shard, number(shard));
-    sql::Answer current_run_row = ask_current_run(tx, shard, snapshot.workflow);
-    sql::Answer previous = ask_run(tx, previous_key);
-    sql::Answer itself = ask_run(tx, key);
+    sql::LockedRow current_run = ask_current_run(tx, shard, snapshot.workflow);
+    sql::LockedRow previous = ask_run(tx, previous_key);
+    sql::LockedRow itself = ask_run(tx, key);
     const sql::Timestamp now = birth_of_branches(tx, request.history);
 
     require_lease(locked.rows(), request.lease);
-    require_mode(request, read_current_run(current_run_row.rows()), read_run(previous.rows()));
+    require_mode(request, read_current_run(current_run.rows()), read_run(previous.rows()));
     require_absent(snapshot, read_run(itself.rows()));
 
     if (request.mode == CreateMode::brand_new) {
         insert_current_run(tx, shard, snapshot.workflow, snapshot.current);
     } else if (request.mode == CreateMode::update_current) {
-        move_current_run(tx, shard, snapshot.workflow, RunId{previous_key.run}, snapshot.current);
+        move_current_run(
+            tx, current_run, snapshot.workflow, RunId{previous_key.run}, snapshot.current);
     }
     append_nodes(tx, request.history, now);
     insert_run(tx, shard, snapshot);
@@ -167,16 +168,16 @@ public:
     Follower(sql::Tx& tx, ShardId shard, const std::optional<Snapshot>& snapshot)
         : snapshot_(snapshot ? &*snapshot : nullptr) {
         if (snapshot_ != nullptr) {
-            answer_ = ask_run(tx, key_of(shard, *snapshot_));
+            locked_ = ask_run(tx, key_of(shard, *snapshot_));
         }
     }
 
     void require_absent() {
-        if (answer_) {
-            store::require_absent(*snapshot_, read_run(answer_->rows()));
+        if (locked_) {
+            store::require_absent(*snapshot_, read_run(locked_->rows()));
         }
     }
-    // What the current_run_row becomes: the new run, else `otherwise`.
+    // What the current run becomes: the new run, else `otherwise`.
     [[nodiscard]] const CurrentRun& current_or(const RunWrite& otherwise) const noexcept {
         return snapshot_ != nullptr ? snapshot_->current : otherwise.current;
     }
@@ -188,7 +189,7 @@ public:
 
 private:
     const Snapshot* snapshot_;
-    std::optional<sql::Answer> answer_;
+    std::optional<sql::LockedRow> locked_;
 };
 
 void update_in(sql::Tx& tx, const UpdateRequest& request) {
@@ -197,34 +198,37 @@ void update_in(sql::Tx& tx, const UpdateRequest& request) {
     const bool moves = request.mode == UpdateMode::update_current;
 
     sql::Answer locked = tx.ask(statements::read_lock_shard, number(shard));
-    std::optional<sql::Answer> current_run_row;
+    std::optional<sql::LockedRow> current_run;
     if (request.mode != UpdateMode::ignore_current) {
-        current_run_row = ask_current_run(tx, shard, mutation.workflow);
+        current_run = ask_current_run(tx, shard, mutation.workflow);
     }
-    sql::Answer itself = ask_run(tx, key_of(shard, mutation));
+    sql::LockedRow itself = ask_run(tx, key_of(shard, mutation));
     Follower follower(tx, shard, request.new_run);
     const sql::Timestamp now = birth_of_branches(tx, request.history);
 
     require_lease(locked.rows(), request.lease);
     std::optional<CurrentRun> current;
-    if (current_run_row) {
-        current = read_current_run(current_run_row->rows());
+    if (current_run) {
+        current = read_current_run(current_run->rows());
         if (moves) {
             (void)require_current(mutation.workflow, mutation.current.run, current);
         } else {
             require_not_current(mutation, current);
         }
     }
-    const RunTokens found = require_tokens(mutation, read_run(itself.rows()));
+    const sql::Guard guard = require_tokens(mutation, itself);
     follower.require_absent();
 
-    // Most writes leave the current_run_row as it is, and its row is locked.
+    // Most writes leave the current run as it is, and its row is locked.
     if (moves && current != follower.current_or(mutation)) {
-        move_current_run(
-            tx, shard, mutation.workflow, mutation.current.run, follower.current_or(mutation));
+        move_current_run(tx,
+                         *current_run,
+                         mutation.workflow,
+                         mutation.current.run,
+                         follower.current_or(mutation));
     }
     append_nodes(tx, request.history, now);
-    change_run(tx, shard, mutation, found);
+    change_run(tx, shard, mutation, guard);
     follower.insert(tx, shard);
 }
 
@@ -235,9 +239,9 @@ void resolve_in(sql::Tx& tx, const ResolveRequest& request) {
     const RunId expected = current != nullptr ? current->current.run : reset.current.run;
 
     sql::Answer locked = tx.ask(statements::read_lock_shard, number(shard));
-    sql::Answer current_run_row = ask_current_run(tx, shard, reset.workflow);
-    sql::Answer itself = ask_run(tx, key_of(shard, reset));
-    std::optional<sql::Answer> suppressed;
+    sql::LockedRow current_run = ask_current_run(tx, shard, reset.workflow);
+    sql::LockedRow itself = ask_run(tx, key_of(shard, reset));
+    std::optional<sql::LockedRow> suppressed;
     if (current != nullptr) {
         suppressed = ask_run(tx, key_of(shard, *current));
     }
@@ -245,26 +249,26 @@ void resolve_in(sql::Tx& tx, const ResolveRequest& request) {
     const sql::Timestamp now = birth_of_branches(tx, request.history);
 
     require_lease(locked.rows(), request.lease);
-    const std::optional<CurrentRun> found = read_current_run(current_run_row.rows());
+    const std::optional<CurrentRun> found = read_current_run(current_run.rows());
     if (request.mode == ResolveMode::update_current) {
         (void)require_current(reset.workflow, expected, found);
     } else {
         require_not_current(reset, found);
     }
-    const RunTokens tokens = require_tokens(reset, read_run(itself.rows()));
-    RunTokens current_tokens;
+    const sql::Guard guard = require_tokens(reset, itself);
+    sql::Guard current_guard;
     if (suppressed) {
-        current_tokens = require_tokens(*current, read_run(suppressed->rows()));
+        current_guard = require_tokens(*current, *suppressed);
     }
     follower.require_absent();
 
     if (request.mode == ResolveMode::update_current) {
-        move_current_run(tx, shard, reset.workflow, expected, follower.current_or(reset));
+        move_current_run(tx, current_run, reset.workflow, expected, follower.current_or(reset));
     }
     append_nodes(tx, request.history, now);
-    replace_run(tx, shard, reset, tokens);
+    replace_run(tx, shard, reset, guard);
     if (current != nullptr) {
-        change_run(tx, shard, *current, current_tokens);
+        change_run(tx, shard, *current, current_guard);
     }
     follower.insert(tx, shard);
 }
@@ -314,10 +318,10 @@ void Executions::set(const ShardLease& lease, const Snapshot& snapshot, const Ca
     const ShardMutex::Hold turn = shards_.shard_mutex().take(lease.shard, call);
     transact(shards_.database(), operation::set_run, call, [&](sql::Tx& tx) {
         sql::Answer locked = tx.ask(statements::read_lock_shard, number(lease.shard));
-        sql::Answer itself = ask_run(tx, key_of(lease.shard, snapshot));
+        sql::LockedRow itself = ask_run(tx, key_of(lease.shard, snapshot));
         require_lease(locked.rows(), lease);
-        const RunTokens found = require_tokens(snapshot, read_run(itself.rows()));
-        replace_run(tx, lease.shard, snapshot, found);
+        const sql::Guard guard = require_tokens(snapshot, itself);
+        replace_run(tx, lease.shard, snapshot, guard);
     });
 }
 

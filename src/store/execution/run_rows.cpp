@@ -126,27 +126,23 @@ std::map<std::string, ChasmNode> read_chasm(sql::Answer& answer) {
 
 // ---- The row itself ---------------------------------------------------------------------------
 
-void update_record(sql::Tx& tx,
-                   const RunKey& key,
-                   const RunRecord& record,
-                   const RunTokens& found) {
-    exec(tx,
-         statements::update_execution,
-         key,
-         found.db_record_version,
-         found.next_event_id,
-         record.next_event_id,
-         record.last_write_version,
-         checked(tx, record.info),
-         record.info.encoding,
-         checked(tx, record.state),
-         record.state.encoding,
-         record.db_record_version);
+void update_record(sql::Tx& tx, const RunRecord& record, const sql::Guard& guard) {
+    tx.fenced(guard,
+              statements::update_execution,
+              record.next_event_id,
+              record.last_write_version,
+              checked(tx, record.info),
+              record.info.encoding,
+              checked(tx, record.state),
+              record.state.encoding,
+              record.db_record_version);
 }
 
+std::string name_of(const Uuid& run, const std::string& workflow_id) {
+    return fmt::format("run {} of workflow \"{}\"", run.text(), workflow_id);
+}
 std::string name_of(const RunWrite& write) {
-    return fmt::format(
-        "run {} of workflow \"{}\"", write.current.run.text(), write.workflow.workflow_id);
+    return name_of(write.current.run.value, write.workflow.workflow_id);
 }
 
 }  // namespace
@@ -158,8 +154,10 @@ RunKey key_of(ShardId shard, const RunWrite& write) {
             .run = write.current.run.value};
 }
 
-sql::Answer ask_run(sql::Tx& tx, const RunKey& key) {
-    return ask(tx, statements::lock_execution, key);
+sql::LockedRow ask_run(sql::Tx& tx, const RunKey& key) {
+    return tx.ask_locked(name_of(key.run, key.workflow_id),
+                         {std::int64_t{number(key.shard)}, key.ns, key.workflow_id, key.run},
+                         statements::lock_execution);
 }
 
 std::optional<RunTokens> read_run(const sql::Rows& rows) {
@@ -172,7 +170,8 @@ std::optional<RunTokens> read_run(const sql::Rows& rows) {
                      .last_write_version = row->get<std::int64_t>(2)};
 }
 
-RunTokens require_tokens(const RunWrite& write, const std::optional<RunTokens>& found) {
+sql::Guard require_tokens(const RunWrite& write, sql::LockedRow& locked) {
+    const std::optional<RunTokens> found = read_run(locked.rows());
     if (!found) {
         throw ConditionFailed(
             fmt::format("there is no {}; load the workflow again", name_of(write)));
@@ -191,7 +190,7 @@ RunTokens require_tokens(const RunWrite& write, const std::optional<RunTokens>& 
             found->next_event_id,
             found->db_record_version);
     }
-    return *found;
+    return locked.verify({found->db_record_version, found->next_event_id});
 }
 
 void require_absent(const RunWrite& write, const std::optional<RunTokens>& found) {
@@ -217,17 +216,17 @@ void insert_run(sql::Tx& tx, ShardId shard, const Snapshot& snapshot) {
     put_items(tx, key, snapshot.items);
 }
 
-void replace_run(sql::Tx& tx, ShardId shard, const Snapshot& snapshot, const RunTokens& found) {
+void replace_run(sql::Tx& tx, ShardId shard, const Snapshot& snapshot, const sql::Guard& guard) {
     const RunKey key = key_of(shard, snapshot);
-    update_record(tx, key, snapshot.record, found);
+    update_record(tx, snapshot.record, guard);
     insert_tasks(tx, shard, snapshot.tasks);
     clear_items(tx, key);
     put_items(tx, key, snapshot.items);
 }
 
-void change_run(sql::Tx& tx, ShardId shard, const Mutation& mutation, const RunTokens& found) {
+void change_run(sql::Tx& tx, ShardId shard, const Mutation& mutation, const sql::Guard& guard) {
     const RunKey key = key_of(shard, mutation);
-    update_record(tx, key, mutation.record, found);
+    update_record(tx, mutation.record, guard);
     insert_tasks(tx, shard, mutation.tasks);
     put_items(tx, key, mutation.opened);
     drop_items(tx, key, mutation.closed);

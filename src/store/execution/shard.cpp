@@ -46,7 +46,7 @@ Shard Shards::get_or_create(const Shard& initial, const Call& call) {
               number(initial.range),
               initial.info.data,
               initial.info.encoding);
-    if (auto found = find(initial.id, call)) {  // Ours, or that of somebody who was faster.
+    if (auto found = find(initial.id, call)) {  // Ours, or that of a faster process.
         return *std::move(found);
     }
     throw NotFound(fmt::format("shard {} was deleted while it was created; shards stay for ever",
@@ -62,18 +62,17 @@ void Shards::update(const Shard& shard, RangeId previous, const Call& call) {
                         number(shard.range)));
     }
     require_blob(db_.dialect(), shard.info);
-    const sql::Guard guard{.what = fmt::format("shard {}", number(shard.id)),
-                           .key = {std::int64_t{number(shard.id)}},
-                           .tokens = {number(previous)}};
     const ShardMutex::Hold turn = shard_mutex_->take(shard.id, call);
     transact(db_, operation::update_shard, call, [&](sql::Tx& tx) {
-        const sql::Rows rows = tx.query(statements::write_lock_shard, number(shard.id));
-        const auto row = rows.single();
+        sql::LockedRow locked = tx.ask_locked(fmt::format("shard {}", number(shard.id)),
+                                              {std::int64_t{number(shard.id)}},
+                                              statements::write_lock_shard);
+        const auto row = locked.rows().single();
         const auto found = row ? std::optional(RangeId{row->get<std::int64_t>(0)}) : std::nullopt;
         if (found != previous) {
             throw ShardOwnershipLost({.shard = shard.id, .range = previous}, found);
         }
-        tx.fenced(guard,
+        tx.fenced(locked.verify({number(previous)}),
                   statements::update_shard,
                   number(shard.range),
                   shard.info.data,

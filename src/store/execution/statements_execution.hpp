@@ -1,4 +1,4 @@
-// Runs and the current_run_rows to the current ones: HistoryExecution, HistoryExecutionBuffer.
+// Runs, the rows that name the current runs, and buffered events.
 #pragma once
 
 #include "locking_read.hpp"
@@ -17,13 +17,14 @@ inline constexpr Statement insert_execution{
     "INSERT INTO executions (shard_id, namespace_id, workflow_id, run_id, next_event_id, "
     "last_write_version, data, data_encoding, state, state_encoding, db_record_version) "
     "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"};
-// $5 and $6 are what the row holds before.
-inline constexpr Statement update_execution{
+inline constexpr FencedStatement update_execution{
     "store.update_execution",
     "UPDATE executions SET next_event_id = $7, last_write_version = $8, data = $9, "
     "data_encoding = $10, state = $11, state_encoding = $12, db_record_version = $13 "
     "WHERE shard_id = $1 AND namespace_id = $2 AND workflow_id = $3 AND run_id = $4 "
-    "AND db_record_version = $5 AND next_event_id = $6"};
+    "AND db_record_version = $5 AND next_event_id = $6",
+    "SELECT db_record_version, next_event_id FROM executions "
+    "WHERE shard_id = $1 AND namespace_id = $2 AND workflow_id = $3 AND run_id = $4"};
 inline constexpr Statement select_execution{
     "store.select_execution",
     "SELECT next_event_id, last_write_version, data, data_encoding, state, state_encoding, "
@@ -38,7 +39,7 @@ inline constexpr LockingRead lock_execution{
     "SELECT db_record_version, next_event_id, last_write_version FROM executions "
     "WHERE shard_id = $1 AND namespace_id = $2 AND workflow_id = $3 AND run_id = $4 {for_update}"};
 
-// ---- Pointers ---------------------------------------------------------------------------------
+// ---- Current runs -----------------------------------------------------------------------------
 
 inline constexpr Statement insert_current{
     "store.insert_current",
@@ -103,7 +104,7 @@ inline constexpr FencedStatement delete_current_chasm{
 
 // ---- Buffered events --------------------------------------------------------------------------
 
-// Requires: the run's row is locked, so that nobody else counts.
+// Requires: the run's row is locked, so that only one transaction counts at a time.
 inline constexpr Statement insert_buffered_event{
     "store.insert_buffered_event",
     "INSERT INTO buffered_events (shard_id, namespace_id, workflow_id, run_id, id, data, "

@@ -13,15 +13,15 @@ using sql::Statement;
 inline constexpr Statement insert_shard{
     "store.insert_shard",
     "INSERT INTO shards (shard_id, range_id, data, data_encoding) VALUES ($1, $2, $3, $4)"};
-// The same, for those who may be second.
+// The same, where the row may exist.
 inline constexpr Statement insert_shard_once{
     "store.insert_shard_once",
     "INSERT INTO shards (shard_id, range_id, data, data_encoding) VALUES ($1, $2, $3, $4) "
     "ON CONFLICT (shard_id) DO NOTHING"};
 inline constexpr Statement select_shard{
     "store.select_shard", "SELECT range_id, data, data_encoding FROM shards WHERE shard_id = $1"};
-// For those who write under a lease: any number of them, side by side, where the database has a
-// lock for that. Whoever changes the range takes write_lock_shard first, so that he waits for them.
+// For writes under a lease: any number of them, side by side, where the database has a lock for
+// that. A change of the range takes write_lock_shard first, so that it waits for them.
 inline constexpr LockingRead read_lock_shard{
     "store.read_lock_shard", "SELECT range_id FROM shards WHERE shard_id = $1 {for_key_share}"};
 inline constexpr LockingRead write_lock_shard{

@@ -1,4 +1,4 @@
-// Tasks inside somebody's transaction.
+// Tasks inside a transaction of the caller.
 #pragma once
 
 #include <holdfast/sql/tx.hpp>

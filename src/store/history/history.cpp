@@ -471,8 +471,8 @@ void History::remove(ShardId shard, const Branch& branch, const Call& call) {
     if (!found) {
         return;  // Gone already.
     }
-    // Only now the others are looked at: of two who delete branches at the same moment, whoever is
-    // later sees the mark of the other, and deletes what both had in common.
+    // The other branches are read only now: of two deletions at the same moment, the later one sees
+    // the mark of the other, and deletes what both had in common.
     const std::vector<BranchRange> ranges =
         ranges_to_delete(branch, branches(shard, branch.tree, call));
     for (const BranchRange& range : ranges) {

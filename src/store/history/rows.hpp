@@ -1,4 +1,4 @@
-// Nodes of a history inside somebody's transaction.
+// Nodes of a history inside a transaction of the caller.
 #pragma once
 
 #include <span>

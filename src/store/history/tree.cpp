@@ -58,7 +58,7 @@ BranchRecord decode_branch(ShardId shard, TreeId tree, BranchId branch, const Bl
 
 std::vector<BranchRange> ranges_to_delete(const Branch& branch,
                                           const std::vector<BranchRecord>& others) {
-    std::map<BranchId, std::int64_t> needed_before;  // Nodes of a branch that somebody reads.
+    std::map<BranchId, std::int64_t> needed_before;  // Nodes of a branch that other branches read.
     for (const BranchRecord& other : others) {
         if (other.branch.id == branch.id || other.deleting) {
             continue;
@@ -76,7 +76,7 @@ std::vector<BranchRange> ranges_to_delete(const Branch& branch,
             to_delete.push_back(*range);
             continue;
         }
-        // Whoever needs a part of this one needs all before it.
+        // A branch that needs a part of this one needs all before it.
         if (needed->second != no_event_after) {
             range->begin = needed->second;
             to_delete.push_back(*range);

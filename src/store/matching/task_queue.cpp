@@ -81,13 +81,15 @@ TaskQueue queue_of(const sql::Row& row) {
             .info = {.data = row.get<sql::Bytes>(1), .encoding = row.get<std::string>(2)}};
 }
 
-void require_range(sql::Tx& tx,
-                   const Tables& tables,
-                   const TaskQueueKey& key,
-                   const StoredQueueKey& stored,
-                   RangeId expected) {
-    const sql::Rows rows = tx.query(tables.lock, stored.range_hash, stored.digest);
-    const auto row = rows.single();
+// Returns the guard for a write of the queue's row.
+sql::Guard require_range(sql::Tx& tx,
+                         const Tables& tables,
+                         const TaskQueueKey& key,
+                         const StoredQueueKey& stored,
+                         RangeId expected) {
+    sql::LockedRow locked =
+        tx.ask_locked(name_of(key), {stored.range_hash, stored.digest}, tables.lock);
+    const auto row = locked.rows().single();
     if (!row) {
         throw ConditionFailed(fmt::format("there is no {}", name_of(key)));
     }
@@ -98,6 +100,7 @@ void require_range(sql::Tx& tx,
                                           found,
                                           number(expected)));
     }
+    return locked.verify({found});
 }
 
 }  // namespace
@@ -143,25 +146,17 @@ void TaskQueues::update(const TaskQueueKey& key,
     const StoredQueueKey stored = stored_key(key);
     require_blob(db_.dialect(), queue.info);
     const Tables& tables = tables_of(fairness_);
-    const sql::Guard guard{.what = name_of(key),
-                           .key = {stored.range_hash, stored.digest},
-                           .tokens = {number(previous)}};
     transact(db_, operation::update_task_queue, call, [&](sql::Tx& tx) {
-        require_range(tx, tables, key, stored, previous);
+        const sql::Guard guard = require_range(tx, tables, key, stored, previous);
         tx.fenced(guard, tables.update, number(queue.range), queue.info.data, queue.info.encoding);
     });
 }
 
 void TaskQueues::remove(const TaskQueueKey& key, RangeId range, const Call& call) {
     const StoredQueueKey stored = stored_key(key);
-    const sql::Result done = run(db_,
-                                 operation::delete_task_queue,
-                                 call,
-                                 tables_of(fairness_).remove.write(),
-                                 stored.range_hash,
-                                 stored.digest,
-                                 number(range));
-    if (done.changed != 1) {
+    const sql::Guard guard{
+        .what = name_of(key), .key = {stored.range_hash, stored.digest}, .tokens = {number(range)}};
+    if (!try_run(db_, operation::delete_task_queue, call, guard, tables_of(fairness_).remove)) {
         throw ConditionFailed(
             fmt::format("{} is not there under range {}", name_of(key), number(range)));
     }
@@ -198,7 +193,7 @@ void TaskQueues::add(const TaskQueueKey& key,
         require_blob(db_.dialect(), task.blob);
     }
     transact(db_, operation::add_queue_tasks, call, [&](sql::Tx& tx) {
-        require_range(tx, tables, key, stored, range);
+        (void)require_range(tx, tables, key, stored, range);
         for (const QueueTask& task : tasks) {
             TaskQueueKey of_task = key;
             of_task.subqueue = task.subqueue;

@@ -24,10 +24,10 @@ void tell_of_queues(MatchingStatements& story, const StatementsOfQueues& table) 
     };
     const auto update = [&](std::int64_t from, std::int64_t to) {
         return story.count(
-            table.update.write(), key.range_hash, key.digest, from, to, bytes("newer"), "Json");
+            table.update, {key.range_hash, key.digest}, {from}, to, bytes("newer"), "Json");
     };
     const auto remove = [&](std::int64_t range) {
-        return story.count(table.remove.write(), key.range_hash, key.digest, range);
+        return story.count(table.remove, {key.range_hash, key.digest}, {range});
     };
     EXPECT_EQ(update(1, 2), 0);
     EXPECT_EQ(remove(1), 0);

@@ -77,7 +77,8 @@ void TaskQueueUserData::update(NamespaceId ns,
     transact(db_, operation::update_user_data, call, [&](sql::Tx& tx) {
         std::vector<std::pair<const std::string*, Attempt>> attempts;
         attempts.reserve(queues.size());
-        for (const auto& [queue, update] : queues) {  // By name: nobody waits for us in turn.
+        for (const auto& [queue, update] :
+             queues) {  // By name, so that two updates cannot deadlock.
             attempts.emplace_back(&queue, attempt(tx, ns, queue, update));
         }
         std::set<std::string> conflicting;

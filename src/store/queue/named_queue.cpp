@@ -16,7 +16,7 @@ std::string describe(const QueueName& queue) {
     return fmt::format("queue \"{}\" of type {}", queue.name, queue.type);
 }
 
-void require_name(const QueueName& queue) {
+void require_queue_name(const QueueName& queue) {
     store::require_name("the queue's name", queue.name, name_bytes_max);
 }
 
@@ -71,7 +71,7 @@ QueueAlreadyExists::QueueAlreadyExists(const QueueName& queue, std::source_locat
             where) {}
 
 void NamedQueues::create(const QueueName& queue, const Call& call) {
-    require_name(queue);
+    require_queue_name(queue);
     const Blob fresh = encode(0);
     try {
         (void)run(db_,
@@ -91,7 +91,7 @@ void NamedQueues::create(const QueueName& queue, const Call& call) {
 }
 
 std::int64_t NamedQueues::enqueue(const QueueName& queue, const Blob& blob, const Call& call) {
-    require_name(queue);
+    require_queue_name(queue);
     require_blob(db_.dialect(), blob);
     return transact(
         db_, operation::enqueue_named, eager(operation::enqueue_named, call), [&](sql::Tx& tx) {
@@ -107,7 +107,7 @@ std::vector<Message> NamedQueues::read(const QueueName& queue,
                                        std::int64_t page_size,
                                        std::optional<std::int64_t> after,
                                        const Call& call) const {
-    require_name(queue);
+    require_queue_name(queue);
     (void)require_page_size(page_size);
     if (after && (*after < 0 || *after == std::numeric_limits<std::int64_t>::max())) {
         throw InvalidPersistenceRequest(fmt::format("no page ends with message {}", *after));
@@ -122,7 +122,7 @@ std::vector<Message> NamedQueues::read(const QueueName& queue,
         const std::int64_t first = first_in(metadata.rows(), queue);
         sql::Rows rows = messages.rows();
         // Of what was deleted, the highest may still be there, for which one more was asked for.
-        // There is more of it only while somebody is about to delete it.
+        // There is more of it only while a deletion is under way.
         if (std::ssize(rows) > 1 && rows[1].get<std::int64_t>(0) < first) {
             rows = ask(tx, first).rows();
         }
@@ -133,7 +133,7 @@ std::vector<Message> NamedQueues::read(const QueueName& queue,
 std::int64_t NamedQueues::remove_up_to(const QueueName& queue,
                                        std::int64_t last,
                                        const Call& call) {
-    require_name(queue);
+    require_queue_name(queue);
     if (last < 0) {
         throw InvalidPersistenceRequest(
             fmt::format("messages up to {} cannot be deleted; the first message is {}", last, 0));
@@ -147,7 +147,8 @@ std::int64_t NamedQueues::remove_up_to(const QueueName& queue,
         operation::delete_named_messages,
         eager(operation::delete_named_messages, call),
         [&](sql::Tx& tx) {
-            sql::Answer locked = tx.ask(statements::lock_queue, queue.type, queue.name);
+            sql::LockedRow locked = tx.ask_locked(
+                describe(queue), {std::int64_t{queue.type}, queue.name}, statements::lock_queue);
             sql::Answer highest = tx.ask(statements::last_named_message, queue.type, queue.name);
             const std::int64_t first = first_in(locked.rows(), queue);
             const auto stored_last = highest.rows()[0].get<std::optional<std::int64_t>>(0);
@@ -155,11 +156,11 @@ std::int64_t NamedQueues::remove_up_to(const QueueName& queue,
                 std::max(first, stored_last ? std::min(last, *stored_last) + 1 : 0);
             if (next > first) {
                 const Blob blob = encode(next);
-                tx.exec(statements::update_queue, queue.type, queue.name, blob.data, blob.encoding);
+                tx.fenced(locked.verify({}), statements::update_queue, blob.data, blob.encoding);
             }
             return Span{.first = first, .next = next};
         });
-    // Nobody reads them any more. The highest stays, so that its id is not given again.
+    // They are not read any more. The highest stays, so that its id is not given again.
     if (deleted.next > deleted.first) {
         in_chunks([&] {
             return run(db_,

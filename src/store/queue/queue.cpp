@@ -109,8 +109,9 @@ std::int64_t Queue::remove_range(std::int64_t after, std::int64_t last, const Ca
 void Queue::acknowledge(const std::string& cluster, std::int64_t level, const Call& call) {
     require_name("the cluster's name", cluster, name_bytes_max);
     transact(db_, operation::update_acks, eager(operation::update_acks, call), [&](sql::Tx& tx) {
-        const sql::Rows rows = tx.query(statements::lock_queue_metadata, type_);
-        const sql::Row row = require_queue(rows, type_);
+        sql::LockedRow locked = tx.ask_locked(
+            fmt::format("queue {}", type_), {std::int64_t{type_}}, statements::lock_queue_metadata);
+        const sql::Row row = require_queue(locked.rows(), type_);
         std::map<std::string, std::int64_t> levels = levels_of(row);
         const auto [known, is_new] = levels.try_emplace(cluster, level);
         if (!is_new && known->second >= level) {
@@ -118,11 +119,10 @@ void Queue::acknowledge(const std::string& cluster, std::int64_t level, const Ca
         }
         known->second = level;
         const Blob blob = encode_levels(levels);
-        tx.exec(statements::update_queue_metadata.write(),
-                type_,
-                row.get<std::int64_t>(0),
-                blob.data,
-                blob.encoding);
+        tx.fenced(locked.verify({row.get<std::int64_t>(0)}),
+                  statements::update_queue_metadata,
+                  blob.data,
+                  blob.encoding);
     });
 }
 

@@ -45,9 +45,9 @@ TEST_P(QueueStatements, MessagesAreNumberedWithinTheirQueue) {
     EXPECT_EQ(count(insert_queue_metadata, 1, bytes("{}"), "Json"), 1);
     EXPECT_EQ(count(insert_queue_metadata, 1, bytes("[]"), "Json"), 0) << "the first one stays";
     HOLDFAST_CHECK("store 95");
-    EXPECT_EQ(count(update_queue_metadata.write(), 1, 0, bytes("1"), "Json"), 1);
-    EXPECT_EQ(count(update_queue_metadata.write(), 1, 0, bytes("2"), "Json"), 0);
-    EXPECT_EQ(count(update_queue_metadata.write(), 2, 0, bytes("2"), "Json"), 0);
+    EXPECT_EQ(count(update_queue_metadata, {1}, {0}, bytes("1"), "Json"), 1);
+    EXPECT_EQ(count(update_queue_metadata, {1}, {0}, bytes("2"), "Json"), 0);
+    EXPECT_EQ(count(update_queue_metadata, {2}, {0}, bytes("2"), "Json"), 0);
     HOLDFAST_CHECK("store 96");
     EXPECT_EQ(locked(lock_queue_metadata, 1)[0].get<std::int64_t>(0), 1);
     EXPECT_EQ(rows(select_queue_metadata, 1)[0].get<sql::Bytes>(1), bytes("1"));

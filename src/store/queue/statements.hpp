@@ -27,7 +27,7 @@ inline constexpr FencedStatement update_queue_metadata{
     "UPDATE queue_metadata SET data = $3, data_encoding = $4, version = version + 1 "
     "WHERE queue_type = $1 AND version = $2",
     "SELECT version FROM queue_metadata WHERE queue_type = $1"};
-// Requires: the queue's metadata are locked, so that nobody else counts.
+// Requires: the queue's metadata are locked, so that only one transaction counts at a time.
 inline constexpr Statement insert_message{
     "store.insert_message",
     "INSERT INTO queue (queue_type, message_id, message_payload, message_encoding) "
@@ -59,17 +59,18 @@ inline constexpr Statement select_queue{"store.select_queue",
 inline constexpr LockingRead lock_queue{"store.lock_queue",
                                         "SELECT metadata_payload, metadata_encoding FROM queues "
                                         "WHERE queue_type = $1 AND queue_name = $2 {for_update}"};
-inline constexpr Statement update_queue{
+inline constexpr FencedStatement update_queue{
     "store.update_queue",
     "UPDATE queues SET metadata_payload = $3, metadata_encoding = $4 "
-    "WHERE queue_type = $1 AND queue_name = $2"};
+    "WHERE queue_type = $1 AND queue_name = $2",
+    "SELECT queue_name FROM queues WHERE queue_type = $1 AND queue_name = $2"};
 inline constexpr Statement page_of_queues{
     "store.page_of_queues",
     "SELECT q.queue_name, q.metadata_payload, q.metadata_encoding, "
     "(SELECT max(m.message_id) FROM queue_messages m WHERE m.queue_type = q.queue_type "
     "AND m.queue_name = q.queue_name AND m.queue_partition = 0) FROM queues q "
     "WHERE q.queue_type = $1 AND q.queue_name > $2 ORDER BY q.queue_name LIMIT $3"};
-// Requires: the queue is locked, so that nobody else counts.
+// Requires: the queue is locked, so that only one transaction counts at a time.
 inline constexpr Statement insert_named_message{
     "store.insert_named_message",
     "INSERT INTO queue_messages (queue_type, queue_name, queue_partition, message_id, "

@@ -60,6 +60,16 @@ public:
     std::int64_t count(const sql::Statement& statement, const A&... args) {
         return db->run("Test", {}, statement, args...).changed;
     }
+    // The same under a guard: whose row, and which tokens it must hold.
+    template <class... A>
+    std::int64_t count(const sql::FencedStatement& statement,
+                       std::vector<sql::Owned> key,
+                       std::vector<sql::Owned> tokens,
+                       const A&... args) {
+        const sql::Guard guard{
+            .what = "the row", .key = std::move(key), .tokens = std::move(tokens)};
+        return db->try_run("Test", {}, guard, statement, args...) ? 1 : 0;
+    }
     template <class... A>
     sql::Rows rows(const sql::Statement& statement, const A&... args) {
         return db->run("Test", {}, statement, args...).rows;

@@ -4,11 +4,12 @@
 #include <array>
 #include <utility>
 
-#include "codec.hpp"
 #include "visibility/filter_lexer.hpp"
 #include "visibility/filter_values.hpp"
 #include "visibility/search_attributes.hpp"
 #include <fmt/core.h>
+
+#include <holdfast/base/utf8.hpp>
 
 namespace holdfast::store::filter {
 namespace {

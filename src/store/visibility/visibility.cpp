@@ -127,8 +127,8 @@ void write_attributes(sql::Tx& tx,
     }
 }
 
-// The row decides. What belongs to it is written only by who has just written it, and so has it
-// for himself until he commits.
+// The row decides. Its attributes are written only by the transaction that has just written the
+// row, and so holds it until its commit.
 bool put(sql::Database& db,
          const Operation& operation,
          const sql::Statement& statement,

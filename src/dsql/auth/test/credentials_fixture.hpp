@@ -1,61 +1,22 @@
 // A small world for tests of credentials: an environment, files, and a server that answers as told.
 #pragma once
 
-#include <atomic>
 #include <filesystem>
 #include <fstream>
-#include <future>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
-#include <thread>
-#include <vector>
 
 #include <gtest/gtest.h>
-#include <httplib.h>
 
-#include <holdfast/base/assert.hpp>
 #include <holdfast/base/error.hpp>
 #include <holdfast/dsql/credentials.hpp>
+#include <holdfast/testing/local_server.hpp>
 #include <holdfast/testing/temp_dir.hpp>
 
 namespace holdfast::dsql::tests {
 
-// Serves on a free port until destroyed. Handlers are added before start().
-class LocalServer {
-public:
-    ~LocalServer() {
-        server.stop();
-        if (thread_.joinable()) {
-            thread_.join();
-        }
-    }
-
-    httplib::Server server;
-
-    void start() {
-        port_ = server.bind_to_any_port("127.0.0.1");
-        HOLDFAST_ASSERT(port_ > 0);
-        std::promise<void> listening;  // A stop before that would be overheard.
-        server.new_task_queue = [&listening] {
-            constexpr std::size_t workers =
-                16;  // Each is kept by a connection that may come again.
-            auto queue = std::make_unique<httplib::ThreadPool>(workers);
-            listening.set_value();
-            return queue.release();
-        };
-        thread_ = std::thread([this] { server.listen_after_bind(); });
-        listening.get_future().wait();
-    }
-    [[nodiscard]] std::string url(const std::string& path = "") const {
-        return "http://127.0.0.1:" + std::to_string(port_) + path;
-    }
-
-private:
-    int port_ = 0;
-    std::thread thread_;
-};
+using holdfast::test::LocalServer;
 
 class CredentialStory : public testing::Test {
 protected:

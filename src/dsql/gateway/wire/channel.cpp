@@ -1,5 +1,6 @@
 #include "gateway/wire/channel.hpp"
 
+#include <algorithm>
 #include <cerrno>
 
 #include <openssl/err.h>
@@ -19,7 +20,13 @@ bool Channel::wait(short events, int timeout_ms) const {
     pollfd entry{.fd = fd_, .events = events, .revents = 0};
     int found = 0;
     do {
-        found = ::poll(&entry, 1, timeout_ms);
+        int wait_ms = timeout_ms;
+        if (deadline_) {
+            const auto left = static_cast<int>(
+                std::chrono::ceil<std::chrono::milliseconds>(deadline_->remaining()).count());
+            wait_ms = timeout_ms == for_ever ? left : std::min(left, timeout_ms);
+        }
+        found = ::poll(&entry, 1, wait_ms);
     } while (found < 0 && errno == EINTR);
     return found > 0;
 }
@@ -102,21 +109,14 @@ bool Channel::usable(std::chrono::milliseconds within) const {
            wait(POLLIN | POLLOUT, static_cast<int>(within.count()));
 }
 
-bool Channel::accept_tls(std::chrono::milliseconds within) {
-    const auto end = std::chrono::steady_clock::now() + within;
+bool Channel::accept_tls() {
     while (true) {
         ERR_clear_error();
         const int result = SSL_accept(ssl_);
         if (result == 1) {
             return true;
         }
-        const int wanted = SSL_get_error(ssl_, result);
-        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-            end - std::chrono::steady_clock::now());
-        const bool waits = wanted == SSL_ERROR_WANT_READ || wanted == SSL_ERROR_WANT_WRITE;
-        if (!waits || left.count() <= 0 ||
-            !wait(wanted == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT,
-                  static_cast<int>(left.count()))) {
+        if (!wait_for_tls(result)) {
             return false;
         }
     }

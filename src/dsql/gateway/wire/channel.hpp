@@ -7,6 +7,8 @@
 #include <span>
 #include <string_view>
 
+#include <holdfast/base/clock.hpp>
+
 typedef struct ssl_st SSL;  // NOLINT(modernize-use-using): as OpenSSL declares it.
 
 namespace holdfast::dsql {
@@ -20,6 +22,9 @@ public:
     void secure(SSL* ssl) noexcept { ssl_ = ssl; }
     [[nodiscard]] bool secured() const noexcept { return ssl_ != nullptr; }
 
+    // From here on nothing waits longer than that: whoever waits has then lost the other side.
+    void limit(std::optional<Deadline> deadline) noexcept { deadline_ = deadline; }
+
     // Waits for bytes; zero at the end of the stream, also of a broken one.
     [[nodiscard]] std::size_t read(std::span<char> into);
     // False if the other side is gone.
@@ -31,7 +36,7 @@ public:
     // The same for reading or writing, whichever comes first.
     [[nodiscard]] bool usable(std::chrono::milliseconds within) const;
     // As a server; false if the client does not speak TLS as we do.
-    [[nodiscard]] bool accept_tls(std::chrono::milliseconds within);
+    [[nodiscard]] bool accept_tls();
 
 private:
     [[nodiscard]] bool wait(short events, int timeout_ms) const;
@@ -39,6 +44,7 @@ private:
 
     int fd_;
     SSL* ssl_ = nullptr;
+    std::optional<Deadline> deadline_;
     short blocked_on_ = 0;  // What write_some() would have had to wait for.
 };
 

@@ -15,9 +15,6 @@ namespace holdfast::dsql {
 
 namespace {
 
-using namespace std::chrono_literals;
-
-constexpr auto handshake_patience = 10s;
 constexpr std::int32_t ask_for_password = 3;
 
 ErrorResponse refusal(std::string reason, std::string hint = {}) {
@@ -27,17 +24,11 @@ ErrorResponse refusal(std::string reason, std::string hint = {}) {
             .fatal = true};
 }
 
-// Waits for the next message, but not for ever; empty if none came.
+// Empty if none came in time.
 std::optional<Message> wait_for_message(Channel& channel, MessageStream& stream) {
-    const auto deadline = Deadline::after(handshake_patience);
     while (true) {
         if (auto message = stream.next()) {
             return message;
-        }
-        const auto left =
-            std::chrono::duration_cast<std::chrono::milliseconds>(deadline.remaining());
-        if (left.count() == 0 || !channel.readable(left)) {
-            return std::nullopt;
         }
         std::array<char, 4096> bytes;  // NOLINT(*-member-init): filled by the read.
         const std::size_t size = channel.read(bytes);
@@ -131,6 +122,7 @@ bool Startup::sets_rules() const {
 
 std::optional<Startup> read_startup(
     Channel& channel, MessageStream& stream, int fd, SSL_CTX* context, Tls& tls) {
+    bool asked_for_gss = false;
     while (const auto message = wait_for_message(channel, stream)) {
         switch (message->code) {
             case ssl_request:
@@ -141,14 +133,15 @@ std::optional<Startup> read_startup(
                 tls.reset(SSL_new(context));
                 SSL_set_fd(tls.get(), fd);
                 channel.secure(tls.get());
-                if (!channel.accept_tls(handshake_patience)) {
+                if (!channel.accept_tls()) {
                     return std::nullopt;
                 }
                 break;
             case gss_request:
-                if (!channel.write("N")) {
+                if (asked_for_gss || !channel.write("N")) {
                     return std::nullopt;
                 }
+                asked_for_gss = true;
                 break;
             case protocol_3: {
                 Startup startup = parsed(message->body);
@@ -176,9 +169,9 @@ std::optional<ErrorResponse> objection_to(const Startup& startup) {
                              .fatal = true};
     }
     for (const auto& [name, value] : settings_of(startup)) {
-        const auto script =
-            check_statements(fmt::format("SET {} TO DEFAULT", quoted_name(name)), {});
-        if (script.size() != 1 || script.front().refusal) {
+        const auto script = check_statements(
+            fmt::format("SET {} TO {}", quoted_name(name), quoted_text(value)), {});
+        if (script.size() != 1 || script.front().kind != Kind::set || script.front().refusal) {
             return ErrorResponse{.code = "0A000",
                                  .message = fmt::format(
                                      "setting configuration parameter \"{}\" not supported", name),
@@ -188,10 +181,11 @@ std::optional<ErrorResponse> objection_to(const Startup& startup) {
     return std::nullopt;
 }
 
-std::optional<ErrorResponse> authenticate(Cluster& cluster,
-                                          const Startup& startup,
-                                          Channel& channel,
-                                          MessageStream& stream) {
+std::variant<ErrorResponse, std::string> identify(const GatewayOptions& options,
+                                                  Wall now,
+                                                  const Startup& startup,
+                                                  Channel& channel,
+                                                  MessageStream& stream) {
     std::string question;
     append_message(question, 'R', BodyWriter().int32(ask_for_password).body());
     if (!channel.write(question)) {
@@ -202,14 +196,14 @@ std::optional<ErrorResponse> authenticate(Cluster& cluster,
         return refusal("access denied", "A token was expected.");
     }
     const std::string token(BodyReader(message->body).text());
-    const std::string region = region_of(startup.server_name).value_or(cluster.options().region);
+    const std::string region = region_of(startup.server_name).value_or(options.region);
     const bool by_option = !startup.cluster_option().empty();
     const TokenDemand demand{
         .host = by_option ? fmt::format("{}.dsql.{}.on.aws", startup.cluster_option(), region)
                           : startup.server_name,
         .region = region,
         .user = startup.value("user")};
-    const auto& keys = cluster.options().keys;
+    const auto& keys = options.keys;
     const auto key_of = [&keys](std::string_view id) {
         return std::find_if(keys.begin(), keys.end(), [id](const GatewayKey& key) {
             return key.access_key_id == id;
@@ -227,11 +221,16 @@ std::optional<ErrorResponse> authenticate(Cluster& cluster,
                                .secret_access_key = key->secret,
                                .session_token = key->session_token};
         },
-        cluster.clock().wall_now());
+        now);
     if (const auto* refused = std::get_if<TokenRefusal>(&verdict)) {
         return refusal("access denied", refused->hint);
     }
-    const std::string& arn = key_of(std::get<TokenGrant>(verdict).access_key_id)->arn;
+    return key_of(std::get<TokenGrant>(verdict).access_key_id)->arn;
+}
+
+std::optional<ErrorResponse> authorize(Cluster& cluster,
+                                       const Startup& startup,
+                                       const std::string& arn) {
     const std::string user = startup.value("user");
     if (!cluster.has_role(user) || (user != admin_user && !cluster.granted(user, arn))) {
         return refusal("access denied",

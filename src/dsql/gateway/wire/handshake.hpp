@@ -42,11 +42,16 @@ using Tls = std::unique_ptr<SSL, TlsFree>;
 // What is wrong with the startup packet itself.
 [[nodiscard]] std::optional<ErrorResponse> objection_to(const Startup& startup);
 
-// Asks for the token and checks it. Empty: the client may come in.
-[[nodiscard]] std::optional<ErrorResponse> authenticate(Cluster& cluster,
-                                                        const Startup& startup,
-                                                        Channel& channel,
-                                                        MessageStream& stream);
+// Asks for the token and checks it. Its identity is an ARN.
+[[nodiscard]] std::variant<ErrorResponse, std::string> identify(const GatewayOptions& options,
+                                                                Wall now,
+                                                                const Startup& startup,
+                                                                Channel& channel,
+                                                                MessageStream& stream);
+// Whether this identity may use the role. Empty: the client may come in.
+[[nodiscard]] std::optional<ErrorResponse> authorize(Cluster& cluster,
+                                                     const Startup& startup,
+                                                     const std::string& arn);
 
 // A backend with the client's settings, and the packet that ends the handshake.
 [[nodiscard]] std::unique_ptr<Backend> open_backend(Cluster& cluster, const Startup& startup);

@@ -82,20 +82,12 @@ Executor::Sink WireSession::sink() {
     return [this](const Message& message) { put(message.bytes); };
 }
 
-Executor::Sink WireSession::sink_without_rows() {
-    return [this](const Message& message) {
-        if (message.type != 'D' && message.type != 'T') {
-            put(message.bytes);
-        }
-    };
-}
-
 std::shared_ptr<const Script> WireSession::checked(const Hold& hold, std::string_view text) {
     if (!settings_) {
         settings_ = has_settings_ ? executor_->settings(hold) : Executor::Settings{};
     }
     return cluster_.checked(text,
-                            {.any_for_update = cluster_.options().any_for_update,
+                            {.documented_for_update = cluster_.options().documented_for_update,
                              .sync_create_index = settings_->sync_create_index},
                             settings_->search_path);
 }
@@ -252,16 +244,9 @@ Ending WireSession::run_statement(Hold& hold, const Call& call, std::string_view
                 throw HangUp{};
         }
     }
-    const bool quiet = !statement.role.empty();
-    Ending ending = executor_->execute(hold, call, bytes, quiet ? sink_without_rows() : sink());
+    Ending ending = executor_->execute(hold, call, bytes, sink());
     ran(statement);
-    if (!ending.ok()) {
-        return ending;
-    }
-    if (quiet) {
-        return Ending::done(statement.iam_revoke ? "REVOKE" : "GRANT");
-    }
-    return statement.kind == Kind::show ? Ending::done("SHOW") : ending;
+    return ending.ok() && statement.kind == Kind::show ? Ending::done("SHOW") : ending;
 }
 
 // ---- Simple protocol
@@ -351,11 +336,16 @@ std::size_t WireSession::copy_bytes_max() const {
 std::string WireSession::collect_copy(Hold& hold, const CheckedStatement& statement) {
     const auto traits =
         statement.target ? cluster_.traits(*statement.target) : std::optional<TableTraits>{};
-    const auto columns = static_cast<std::int16_t>(traits ? traits->facts.columns.size() : 1);
+    const auto columns =
+        static_cast<std::int16_t>(statement.copy_columns > 0 ? statement.copy_columns
+                                  : traits                   ? traits->facts.columns.size()
+                                                             : 1);
+    const std::int16_t format = statement.binary_copy ? 1 : 0;
+    const auto overall = static_cast<char>(format);
     BodyWriter response;
-    response.bytes(std::string_view("\0", 1)).int16(columns);
+    response.bytes({&overall, 1}).int16(columns);
     for (std::int16_t i = 0; i < columns; ++i) {
-        response.int16(0);
+        response.int16(format);
     }
     std::string bytes;
     append_message(bytes, 'G', response.body());

@@ -111,7 +111,6 @@ private:
     [[nodiscard]] Ending control(Hold& hold, const CheckedStatement& statement);
     [[nodiscard]] Ending commit(Hold& hold);
     [[nodiscard]] Executor::Sink sink();
-    [[nodiscard]] Executor::Sink sink_without_rows();
     [[nodiscard]] std::shared_ptr<const Script> checked(const Hold& hold, std::string_view text);
     void ran(const CheckedStatement& statement);
 

@@ -14,10 +14,10 @@
 namespace holdfast::flow {
 namespace {
 
-// What is no JSON would make the whole history unreadable.
+// Text that is not JSON would make the whole history unreadable.
 Payload checked(Payload input) {
     if (!is_json(input.json)) {
-        throw InvalidArgument("the input is no JSON");
+        throw InvalidArgument("the input is not JSON");
     }
     return input;
 }

@@ -1,7 +1,7 @@
 #include <holdfast/flow_engine/core.hpp>
 
 #include "coroutine/invalid_operation.hpp"
-#include "stored/json_text.hpp"
+#include "stored/payload_json.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/assert.hpp>
@@ -71,7 +71,7 @@ struct CheckNames {
 
 private:
     static void text(std::string_view what, std::string_view role) {
-        if (!json::is_storable(what)) {
+        if (!is_storable(what)) {
             throw_invalid_operation(fmt::format("{} is UTF-8 without a zero", role));
         }
     }
@@ -120,15 +120,27 @@ void Core::reseed(ExecutionId execution) noexcept {
 }
 
 SlotPtr Core::ask(EventBody action, InputCheck check) {
-    if (read_only_) {
-        throw Failure("InvalidOperation", "a query only looks; it cannot ask for anything");
-    }
-    std::visit(CheckNames{}, action);
     auto slot = std::make_shared<Slot>();
     slot->action = std::move(action);
     slot->input_check = check;
-    asked(slot);
+    ask(slot);
     return slot;
+}
+
+SlotPtr Core::take_message(std::string channel) {
+    auto slot = std::make_shared<Slot>();
+    slot->action = MessageAwaited{std::move(channel)};
+    slot->at_once = true;
+    ask(slot);
+    return slot;
+}
+
+void Core::ask(const SlotPtr& slot) {
+    if (read_only_) {
+        throw Failure("InvalidOperation", "a query only looks; it cannot ask for anything");
+    }
+    std::visit(CheckNames{}, slot->action);
+    asked(slot);
 }
 
 void Core::drop(const SlotPtr& slot) noexcept {

@@ -14,17 +14,6 @@
 
 namespace holdfast::flow {
 
-milliseconds RetryPolicy::delay_after(int attempt) const noexcept {
-    const auto base = static_cast<double>(first.count());
-    const double grown =
-        backoff == Backoff::linear ? base * attempt : base * std::pow(factor, attempt - 1);
-    // A power that overflows is infinite, and the ceiling holds for it too; a century is enough.
-    constexpr auto longest =
-        static_cast<double>(std::chrono::milliseconds{std::chrono::years{100}}.count());
-    const double bounded = std::min({grown, static_cast<double>(ceiling.count()), longest});
-    return milliseconds{static_cast<std::int64_t>(std::max(bounded, 0.0))};
-}
-
 namespace detail {
 namespace {
 
@@ -60,9 +49,7 @@ Op<void> pause(Core& core, milliseconds duration) {
 }
 
 TimedOut timed_out(milliseconds limit) {
-    return TimedOut(FailureInfo{.kind = FailureKind::timeout,
-                                .type = "TimedOut",
-                                .message = fmt::format("no answer within {} ms", limit.count())});
+    return TimedOut(timeout_failure(limit));
 }
 
 // One attempt, with its own limit.
@@ -78,37 +65,27 @@ Task<Payload> attempt_once(Core& core, EventBody action, InputCheck check, milli
     co_return std::get<0>(std::move(first));
 }
 
-bool worth_another(const FailureInfo& failure, const RetryPolicy& policy, int attempt) {
-    if (attempt >= policy.attempts) {
-        return false;
-    }
-    if (failure.kind == FailureKind::timeout && !policy.retry_timeouts) {
-        return false;
-    }
-    return policy.retry_if != nullptr ? policy.retry_if(failure) : failure.retryable;
-}
-
-milliseconds with_jitter(Core& core, milliseconds delay, double jitter) {
-    if (jitter <= 0.0 || delay.count() == 0) {
-        return delay;
-    }
+// Where in its jitter a delay lies, the same on replay.
+double jitter_unit(Core& core, const ActivityRetry& policy) {
     constexpr double steps = 1U << 20U;
-    const double unit = static_cast<double>(core.random() >> 44U) / steps;
-    return milliseconds{
-        std::llround(static_cast<double>(delay.count()) * (1.0 - jitter + 2.0 * jitter * unit))};
+    return policy.jitter ? static_cast<double>(core.random() >> 44U) / steps : 0.0;
 }
 
-Task<Payload> attempt_often(Core& core, EventBody action, InputCheck check, RetryPolicy policy) {
+// Of what the runtime does not try again itself: each attempt is an operation of its own, and each
+// delay a durable timer.
+Task<Payload> attempt_often(Core& core, EventBody action, InputCheck check, ActivityRetry policy) {
     const Moment began = core.now();
+    const milliseconds per_try{policy.per_try_ms.value_or(0)};
     for (int attempt = 1;; ++attempt) {
         milliseconds delay{0};
         try {
-            Payload result = co_await attempt_once(core, action, check, policy.per_try);
+            Payload result = co_await attempt_once(core, action, check, per_try);
             co_return result;
         } catch (const Failure& failure) {
-            delay = with_jitter(core, policy.delay_after(attempt), policy.jitter);
-            const bool late = policy.total.count() > 0 && core.now() + delay - began > policy.total;
-            if (late || !worth_another(failure.info(), policy, attempt)) {
+            delay = policy.delay_after(attempt, jitter_unit(core, policy));
+            const bool late =
+                policy.total_ms && (core.now() + delay - began).count() > *policy.total_ms;
+            if (late || !policy.tries_again(failure.info(), attempt)) {
                 throw;
             }
         }
@@ -124,12 +101,13 @@ Task<Payload> attempt_within(Core& core, EventBody action, Modifiers modifiers) 
         Payload result = co_await attempt_once(core, action, check, modifiers.timeout);
         co_return result;
     }
+    const ActivityRetry retry(*modifiers.retry);
     if (modifiers.timeout.count() == 0) {
-        Payload result = co_await attempt_often(core, action, check, *modifiers.retry);
+        Payload result = co_await attempt_often(core, action, check, retry);
         co_return result;
     }
-    auto first = co_await any(attempt_often(core, action, check, *modifiers.retry),
-                              pause(core, modifiers.timeout));
+    auto first =
+        co_await any(attempt_often(core, action, check, retry), pause(core, modifiers.timeout));
     if (first.index() == 1) {
         throw timed_out(modifiers.timeout);
     }
@@ -219,10 +197,23 @@ void check_version(const std::string& text) {
     }
 }
 
-void undecodable(const std::exception& error) {
+std::string source_of(const EventBody& action) {
+    if (const auto* message = std::get_if<MessageAwaited>(&action)) {
+        return fmt::format("channel '{}'", message->channel);
+    }
+    if (const auto* signal = std::get_if<SignalAwaited>(&action)) {
+        return fmt::format("signal '{}'", signal->name);
+    }
+    return {};
+}
+
+void undecodable(const std::exception& error, std::string_view source, std::string_view type) {
+    std::string message =
+        source.empty() ? std::string(error.what())
+                       : fmt::format("a message of {} is not a {}: {}", source, type, error.what());
     throw DecodeError(FailureInfo{.kind = FailureKind::application,
                                   .type = "DecodeError",
-                                  .message = error.what(),
+                                  .message = std::move(message),
                                   .retryable = false});
 }
 
@@ -267,6 +258,11 @@ void Operation::start(Frame& parent, Listener* listener) {
     if (modifiers.delay) {
         const Moment fires = later(core_.now(), *modifiers.delay);
         std::get<TimerCreated>(action_).fire_at_ms = fires.time_since_epoch().count();
+    }
+    if (ActivityScheduled* const activity = std::get_if<ActivityScheduled>(&action_);
+        activity != nullptr && modifiers.retry) {
+        activity->retry.emplace(*modifiers.retry);  // The runtime's business.
+        modifiers.retry.reset();
     }
     if (modifiers.retry || modifiers.timeout.count() > 0) {
         task_.emplace(attempt_within(core_, std::move(action_), modifiers));

@@ -1,4 +1,5 @@
-// Retries and timeouts: each attempt an activity of its own, each delay a durable timer.
+// Retries and timeouts. The attempts of an activity are the runtime's business: the engine writes
+// the policy into the scheduled event. A child that is tried again is another child.
 #include <array>
 #include <limits>
 
@@ -73,58 +74,88 @@ Workflow<int> retries(Context& ctx, int attempts, int first_ms) {
     co_return sum;
 }
 
-TEST(Retry, AnActivityThatSucceedsIsTriedOnce) {
+TEST(Retry, ThePolicyIsInTheScheduledEventAndTravelsWithTheActivity) {
     HOLDFAST_CHECK("runtime activity_succeeds_first_attempt");
+    HOLDFAST_CHECK("runtime typed_activity_retry_success");
+    HOLDFAST_CHECK("runtime history_contains_all_activity_scheduled_events");
     Script s(program<&retries>(), "[3,100]");
     s.turn();
+    ASSERT_EQ(s.last().activities.size(), 1U);
+    EXPECT_EQ(s.last().activities[0].second.retry,
+              ActivityRetry(RetryPolicy{.attempts = 3, .first = 100ms}));
+    EXPECT_THAT(s.last().timers, IsEmpty());
     s.turn(done(2, "2"));
     EXPECT_EQ(s.output(), "2");
 }
 
-TEST(Retry, AFailureIsFollowedByATimerAndAnotherAttempt) {
-    HOLDFAST_CHECK("runtime activity_fails_then_succeeds");
-    HOLDFAST_CHECK("runtime typed_activity_retry_success");
-    HOLDFAST_CHECK("runtime history_contains_all_activity_scheduled_events");
-    HOLDFAST_CHECK("runtime retry_with_fixed_backoff");
+TEST(Retry, TheClosingEventHasTheAttemptAndTheFailureBeforeIt) {
     Script s(program<&retries>(), "[3,100]");
     s.turn();
-    s.turn(failed(2, "busy"));
-    EXPECT_THAT(s.last().timers, ElementsAre(Pair(4, 3100)));
-    s.turn(fired(4));
-    s.turn(failed(6, "busy"));
-    EXPECT_THAT(s.last().timers, ElementsAre(Pair(8, 5200)));
-    s.turn(fired(8));
-    s.turn(done(10, "2"));
+    const FailureInfo busy{.message = "busy"};
+    s.turn(Message{1, ActivityAnswer{2, Payload{"2"}, 3, busy}});
+    const ActivityCompleted expected{Payload{"2"}, 3, busy};
+    EXPECT_EQ(std::get<ActivityCompleted>(s.last().events.at(0).body), expected);
     EXPECT_EQ(s.output(), "2");
 }
 
-TEST(Retry, TheLastErrorIsTheOneThatIsThrown) {
+TEST(Retry, AnAnswerIsFinal) {
     HOLDFAST_CHECK("runtime activity_exhausts_all_attempts");
     HOLDFAST_CHECK("runtime single_attempt_fails");
     HOLDFAST_CHECK("runtime retry_policy_new_single_attempt");
-    HOLDFAST_CHECK("runtime retry_with_no_backoff");
     Script s(program<&retries>(), "[2,0]");
     s.turn();
-    s.turn(failed(2, "first"));
-    EXPECT_THAT(s.events(), ElementsAre("3 activity_failed<-2", "4 activity_scheduled add"))
-        << "no delay, no timer";
-    s.turn(failed(4, "second"));
+    s.turn(Message{1, ActivityAnswer{2, FailureInfo{.message = "second"}, 2}});
     EXPECT_EQ(s.failure().message, "second");
-    Script once(program<&retries>(), "[1,100]");
-    once.turn();
-    once.turn(failed(2, "only"));
-    EXPECT_EQ(once.failure().message, "only");
+    EXPECT_EQ(std::get<ActivityFailedEvent>(s.last().events.at(0).body).attempt, 2);
 }
 
-TEST(Retry, ManyAttemptsAreJustMoreEvents) {
-    HOLDFAST_CHECK("runtime large_max_attempts_integration");
-    Script s(program<&retries>(), "[1000,0]");
+// A deployment that changes how an activity is tried again changes nothing for histories.
+TEST(Retry, AReplayTakesAnotherPolicy) {
+    Script s(program<&retries>(), "[3,100]");
     s.turn();
-    for (int i = 0; i < 50; ++i) {
-        s.turn(failed(s.activities().at(0), "busy"));
-    }
-    s.turn(done(s.activities().at(0), "2"));
-    EXPECT_EQ(s.output(), "2");
+    std::vector<Event> history = s.history();
+    std::get<ActivityScheduled>(history.at(1).body).retry.reset();
+    Execution again("order-7", 1, program<&retries>(), ExecutionLimits{});
+    again.load(std::move(history), {});
+    const Message answer{1, ActivityAnswer{2, Payload{"2"}, std::nullopt, std::nullopt}};
+    EXPECT_EQ(again.turn(Moment{5s}, std::span(&answer, 1)).ending, Ending::completed);
+}
+
+// --- what a policy decides
+
+TEST(Retry, APolicyCountsFailuresAndKnowsWhichAreFinal) {
+    HOLDFAST_CHECK("runtime activity_fails_then_succeeds");
+    HOLDFAST_CHECK("runtime large_max_attempts_integration");
+    const ActivityRetry policy(RetryPolicy{.attempts = 3, .non_retryable = {"CardDeclined"}});
+    const FailureInfo busy{.type = "Busy", .message = "busy"};
+    EXPECT_TRUE(policy.tries_again(busy, 1));
+    EXPECT_TRUE(policy.tries_again(busy, 2));
+    EXPECT_FALSE(policy.tries_again(busy, 3));
+    EXPECT_FALSE(policy.tries_again(FailureInfo{.type = "CardDeclined"}, 1));
+    EXPECT_FALSE(policy.tries_again(FailureInfo{.retryable = false}, 1));
+    EXPECT_FALSE(policy.tries_again(FailureInfo{.kind = FailureKind::infrastructure}, 1));
+    const ActivityRetry once(RetryPolicy{.attempts = 1});
+    EXPECT_FALSE(once.tries_again(busy, 1));
+    const ActivityRetry often(RetryPolicy{.attempts = 10'000});
+    EXPECT_TRUE(often.tries_again(busy, 9'999));
+}
+
+TEST(Retry, AnAttemptThatTookTooLongIsTriedAgainUnlessThePolicySaysNo) {
+    HOLDFAST_CHECK("runtime timeout_exits_immediately_without_retry");
+    HOLDFAST_CHECK("runtime error_retries_but_timeout_exits");
+    const FailureInfo late = timeout_failure(5s);
+    EXPECT_TRUE(ActivityRetry(RetryPolicy{}).tries_again(late, 1)) << "by default";
+    EXPECT_FALSE(ActivityRetry(RetryPolicy{.retry_timeouts = false}).tries_again(late, 1));
+}
+
+TEST(Retry, JitterStaysInItsBounds) {
+    HOLDFAST_CHECK("runtime retry_with_fixed_backoff");
+    HOLDFAST_CHECK("runtime retry_with_no_backoff");
+    const ActivityRetry policy(RetryPolicy{.first = 1000ms, .factor = 1.0, .jitter = 0.5});
+    EXPECT_EQ(policy.delay_after(1, 0.0), 500ms);
+    EXPECT_EQ(policy.delay_after(4, 0.5), 1000ms);
+    EXPECT_EQ(policy.delay_after(9, 1.0), 1500ms);
+    EXPECT_EQ(ActivityRetry(RetryPolicy{.first = 0ms, .jitter = 0.5}).delay_after(1, 1.0), 0ms);
 }
 
 constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
@@ -173,58 +204,39 @@ TEST(Retry, APolicyThatCannotBeIsRefusedAtTheCall) {
     EXPECT_EQ(s.output(), R"("InvalidOperation")") << "a timeout of nothing";
 }
 
-bool only_busy(const FailureInfo& failure) {
-    return failure.type == "Busy";
-}
-Workflow<int> chooses(Context& ctx, bool by_type) {
-    RetryPolicy policy{.first = 0ms};
-    if (by_type) {
-        policy.retry_if = &only_busy;
-    }
-    int sum = co_await ctx.activity<&add>(1, 1).retry(policy);
-    co_return sum;
-}
+// --- children that are tried again
 
-TEST(Retry, WhatIsNotWorthAnotherAttemptIsNotTriedAgain) {
-    Script permanent_failure(program<&chooses>(), "[false]");
-    permanent_failure.turn();
-    permanent_failure.turn(failed(2, FailureInfo{.message = "never", .retryable = false}));
-    EXPECT_EQ(permanent_failure.failure().message, "never");
-    Script by_type(program<&chooses>(), "[true]");
-    by_type.turn();
-    by_type.turn(failed(2, FailureInfo{.type = "Busy", .retryable = false}));
-    EXPECT_EQ(by_type.ending(), Ending::none);
-    by_type.turn(failed(4, FailureInfo{.type = "Other"}));
-    EXPECT_EQ(by_type.failure().type, "Other");
+FailureInfo busy_child(std::string message) {
+    return FailureInfo{.message = std::move(message)};
 }
 
 Workflow<int> bounded(Context& ctx) {
     const RetryPolicy policy{.attempts = 100, .first = 2s, .factor = 1.0, .total = 5s};
-    int sum = co_await ctx.activity<&add>(1, 1).retry(policy);
+    int sum = co_await ctx.child<&sub>(1).retry(policy);
     co_return sum;
 }
 
-TEST(Retry, NoAttemptBeginsAfterTheTotalTime) {
+TEST(Retry, NoChildBeginsAfterTheTotalTime) {
     Script s(program<&bounded>());
     s.turn();
-    s.turn(failed(2, "one"));  // A second has passed.
+    s.turn(child_failed(2, busy_child("one")));  // A second has passed.
     s.turn(fired(4));
-    s.turn(failed(6, "two"));  // Three, and two more would be five.
+    s.turn(child_failed(6, busy_child("two")));  // Three, and two more would be five.
     EXPECT_EQ(s.ending(), Ending::none);
     s.turn(fired(8));
-    s.turn(failed(10, "three"));
+    s.turn(child_failed(10, busy_child("three")));
     EXPECT_EQ(s.failure().message, "three");
 }
 
 Workflow<int> jitters(Context& ctx) {
-    int sum = co_await ctx.activity<&add>(1, 1).retry({.first = 1000ms, .jitter = 0.5});
+    int sum = co_await ctx.child<&sub>(1).retry({.first = 1000ms, .jitter = 0.5});
     co_return sum;
 }
 
-TEST(Retry, JitterIsTheSameOnReplay) {
+TEST(Retry, JitterBeforeAChildIsTheSameOnReplay) {
     Script s(program<&jitters>());
     s.turn();
-    s.turn(failed(2, "busy"));
+    s.turn(child_failed(2, busy_child("busy")));
     const std::int64_t delay = s.last().timers.at(0).second - 3000;
     EXPECT_GE(delay, 500);
     EXPECT_LE(delay, 1500);
@@ -265,25 +277,21 @@ TEST(Retry, ATimeoutGivesUpTheActivity) {
 Workflow<int> per_try(Context& ctx, bool again_after_timeout) {
     const RetryPolicy policy{
         .attempts = 3, .first = 0ms, .per_try = 1ms, .retry_timeouts = again_after_timeout};
-    int sum = co_await ctx.activity<&add>(1, 1).retry(policy);
+    int sum = co_await ctx.child<&sub>(1).retry(policy);
     co_return sum;
 }
 
-TEST(Retry, AnAttemptThatTookTooLongIsTriedAgainOnlyIfThePolicySaysSo) {
-    HOLDFAST_CHECK("runtime timeout_exits_immediately_without_retry");
-    HOLDFAST_CHECK("runtime error_retries_but_timeout_exits");
+TEST(Retry, AChildThatTookTooLongIsTriedAgainUnlessThePolicySaysNo) {
     HOLDFAST_CHECK("runtime very_short_timeout");
     Script stops(program<&per_try>(), "[false]");
     stops.turn();
-    stops.turn(failed(2, "busy"));
-    EXPECT_THAT(stops.activities(), ElementsAre(5));
-    stops.turn(fired(6));
+    stops.turn(fired(3));
     EXPECT_EQ(stops.failure().kind, FailureKind::timeout);
     Script goes_on(program<&per_try>(), "[true]");
     goes_on.turn();
     goes_on.turn(fired(3));
-    EXPECT_EQ(goes_on.activities().size(), 1U);
-    goes_on.turn(done(goes_on.activities()[0], "2"));
+    ASSERT_EQ(goes_on.last().children.size(), 1U);
+    goes_on.turn(child_done(goes_on.last().children[0].first, "2"));
     EXPECT_EQ(goes_on.output(), "2");
 }
 
@@ -300,10 +308,9 @@ Workflow<std::string> whole_timeout(Context& ctx) {
 TEST(Retry, ATimeoutBoundsAllAttemptsTogether) {
     Script s(program<&whole_timeout>());
     s.turn();
-    s.turn(failed(2, "busy"));
     s.turn(fired(3));
     EXPECT_EQ(s.output(), R"("TimedOut")");
-    EXPECT_THAT(s.last().cancelled_timers, ElementsAre(5)) << "the delay it was in";
+    EXPECT_THAT(s.last().cancelled_activities, ElementsAre(2)) << "in whichever attempt it was";
 }
 
 Workflow<std::string> sleeps_with_timeout(Context& ctx) {
@@ -333,9 +340,7 @@ Workflow<int> races_retries(Context& ctx) {
 TEST(Retry, RetriesRaceEachOther) {
     Script s(program<&races_retries>());
     s.turn();
-    s.turn(failed(2, "busy"));
-    s.turn(fired(5));
-    s.turn(done(7, "2"));
+    s.turn(Message{1, ActivityAnswer{2, Payload{"2"}, 2, FailureInfo{.message = "busy"}}});
     EXPECT_EQ(s.output(), "0");
     EXPECT_THAT(s.last().cancelled_activities, ElementsAre(3));
 }
@@ -352,9 +357,8 @@ TEST(Retry, EveryAttemptStaysInItsSession) {
     HOLDFAST_CHECK("runtime retry_on_session_typed_round_trip");
     Script s(program<&retries_in_session>());
     s.turn();
-    s.turn(failed(2, "busy"));
     EXPECT_EQ(s.last().activities.at(0).second.session, "gpu-3");
-    s.turn(failed(4, "still busy"));
+    s.turn(failed(2, "still busy"));
     EXPECT_EQ(s.failure().message, "still busy");
 }
 

@@ -3,7 +3,7 @@
 
 #include "replay/engine.hpp"
 #include "replay/event_kind.hpp"
-#include "stored/json_text.hpp"
+#include "stored/payload_json.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/assert.hpp>
@@ -16,11 +16,11 @@ Likeness likeness(const Payload& a, const Payload& b) {
     if (a == b) {
         return Likeness::same;
     }
-    return json::agree(a.json, b.json) ? Likeness::other_fields : Likeness::other;
+    return agree(a.json, b.json) ? Likeness::other_fields : Likeness::other;
 }
 
-// Whether the code asks for what the history says, and how far with the same input. Timers, status
-// and how long an activity may wait may differ in their values.
+// Whether the code asks for what the history says, and how far with the same input. Timers, status,
+// how long an activity may wait and how it is tried again may differ in their values.
 struct SameRequest {
     Likeness& input;
 
@@ -148,6 +148,12 @@ struct Execution::Engine::Applier {
     void operator()(const UpdateHandled& e) const { engine.handle_update(e); }
     void operator()(const WorkflowSuspended&) const {}
     void operator()(const WorkflowResumed&) const {}
+    void operator()(const TurnContinued&) const {
+        engine.actions_ = 0;
+        for (std::string& name : engine.cut_channels()) {
+            engine.returned_.insert(std::move(name));  // As if they had just come back.
+        }
+    }
     void operator()(const WorkflowCompleted&) const {}
     void operator()(const WorkflowFailed&) const {}
     void operator()(const WorkflowContinued&) const {}
@@ -181,6 +187,7 @@ void Execution::Engine::apply(const Event& event) {
 
 void Execution::Engine::differs(std::string message) {
     if (!abort_) {
+        mismatch_ = true;
         abort_ = FailureInfo{.kind = FailureKind::nondeterminism,
                              .type = "Nondeterminism",
                              .message = std::move(message),
@@ -318,7 +325,8 @@ void Execution::Engine::deliver(const SlotPtr& slot, detail::Answer answer, Even
 
 void Execution::Engine::receive(const Event& event, const MessageReceived& message) {
     ChannelState& channel = channels_[message.channel];
-    if (channel.waiting.empty()) {
+    // Never before an earlier one. Those carried over from the execution before come all at once.
+    if (channel.waiting.empty() || !channel.buffered.empty() || reads_no_more()) {
         channel.buffered.emplace_back(event.id, message.data);
         return;
     }
@@ -338,7 +346,7 @@ void Execution::Engine::serve_waiting() {
             continue;
         }
         ChannelState& channel = channels_[*returned_.begin()];
-        if (channel.waiting.empty() || channel.buffered.empty()) {
+        if (channel.waiting.empty() || channel.buffered.empty() || reads_no_more()) {
             returned_.erase(returned_.begin());
             continue;
         }

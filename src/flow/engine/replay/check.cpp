@@ -1,6 +1,6 @@
 // Whether a workflow's code does what a whole history says.
 #include "replay/engine.hpp"
-#include "stored/json_text.hpp"
+#include "stored/payload_json.hpp"
 #include <fmt/core.h>
 
 namespace holdfast::flow {
@@ -10,12 +10,12 @@ namespace {
 bool same_end(const EventBody& now, const EventBody& then) {
     if (const auto* const completed = std::get_if<WorkflowCompleted>(&now)) {
         const auto* const was = std::get_if<WorkflowCompleted>(&then);
-        return was != nullptr && json::agree(completed->output.json, was->output.json);
+        return was != nullptr && agree(completed->output.json, was->output.json);
     }
     if (const auto* const continued = std::get_if<WorkflowContinued>(&now)) {
         const auto* const was = std::get_if<WorkflowContinued>(&then);
         return was != nullptr && continued->version == was->version &&
-               json::agree(continued->input.json, was->input.json);
+               agree(continued->input.json, was->input.json);
     }
     return now == then;
 }

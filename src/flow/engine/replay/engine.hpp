@@ -75,6 +75,12 @@ private:
     void deliver(const SlotPtr& slot, detail::Answer answer, EventId arrived);
     void receive(const Event& event, const MessageReceived& message);
     void serve_waiting();
+    // Whether the code has asked for so much in this turn that it reads no more messages in it.
+    [[nodiscard]] bool reads_no_more() const noexcept {
+        return actions_ > limits_.actions_per_turn / 2;
+    }
+    // Channels whose messages the code waits for although they are there.
+    [[nodiscard]] std::vector<std::string> cut_channels() const;
     void receive(const Event& event, const SignalReceived& signal);
     void cancelled(const Event& event, const OperationCancelled& what);
     void request_cancel(const Event& event, const CancelRequested& request);
@@ -132,6 +138,7 @@ private:
     EventId cancel_event_ = 0;
     std::int64_t cancel_deadline_ms_ = 0;
     std::optional<FailureInfo> abort_;
+    bool mismatch_ = false;  // Why it is aborted: the code does not follow the history.
     int actions_ = 0;
     detail::Frame handlers_;                       // Where handlers of queries and updates run.
     std::set<std::string, std::less<>> returned_;  // Channels that got a message back.

@@ -42,7 +42,8 @@ void Execution::Engine::asked(const SlotPtr& slot) {
     if (const auto failure = too_large("the input", std::visit(InputBytes{}, slot->action))) {
         throw Failure(*failure);
     }
-    if (++actions_ > limits_.actions_per_turn) {
+    // A message that is there is read at most once: their number is a bound of its own.
+    if (!slot->at_once && ++actions_ > limits_.actions_per_turn) {
         throw Failure(FailureInfo{.type = "LimitExceeded",
                                   .message = fmt::format("the code asked for more than {} things "
                                                          "in one turn",
@@ -52,7 +53,7 @@ void Execution::Engine::asked(const SlotPtr& slot) {
     asked_.push_back(slot);
     if (const MessageAwaited* wait = std::get_if<MessageAwaited>(&slot->action)) {
         ChannelState& channel = channels_[wait->channel];
-        if (channel.buffered.empty()) {
+        if (channel.buffered.empty() || (reads_no_more() && !slot->at_once)) {
             channel.waiting.push_back(slot);
             return;
         }
@@ -87,6 +88,16 @@ void Execution::Engine::gave_back(const SlotPtr& slot) noexcept {
     buffered.emplace(later, slot->settled.event, std::get<Payload>(slot->answer));
     returned_.insert(name);
     dropped_.push_back(slot);
+}
+
+std::vector<std::string> Execution::Engine::cut_channels() const {
+    std::vector<std::string> names;
+    for (const auto& [name, channel] : channels_) {
+        if (!channel.waiting.empty() && !channel.buffered.empty()) {
+            names.push_back(name);
+        }
+    }
+    return names;
 }
 
 bool Execution::Engine::message_waits(std::string_view channel) const {

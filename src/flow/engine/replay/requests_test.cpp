@@ -363,7 +363,7 @@ TEST(EngineRequests, AnEmptyInputIsCarriedAndOneThatIsNoJsonIsRefused) {
     Script nothing(program<&gives>(), "[false]");
     nothing.turn();
     EXPECT_TRUE(nothing.last().activities.empty());
-    EXPECT_NE(nothing.failure().message.find("no JSON"), std::string::npos);
+    EXPECT_NE(nothing.failure().message.find("not JSON"), std::string::npos);
 }
 
 TEST(EngineRequests, ALargeResultComesThroughWhole) {

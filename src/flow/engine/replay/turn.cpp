@@ -31,19 +31,6 @@ std::vector<std::size_t> taking_order(std::span<const Message> messages) {
     return order;
 }
 
-// Of a turn's events, those that come first: what the turn took, not what the code made of it.
-bool came_in(const EventBody& body) {
-    return std::holds_alternative<ActivityCompleted>(body) ||
-           std::holds_alternative<ActivityFailedEvent>(body) ||
-           std::holds_alternative<TimerFired>(body) ||
-           std::holds_alternative<ChildCompleted>(body) ||
-           std::holds_alternative<ChildFailedEvent>(body) ||
-           std::holds_alternative<MessageReceived>(body) ||
-           std::holds_alternative<SignalReceived>(body) ||
-           std::holds_alternative<CancelRequested>(body) ||
-           std::holds_alternative<UpdateHandled>(body);
-}
-
 // From which event on the code does what it has never done: after a reset, from the last one that
 // was copied, unless it went on since. 0: all of it is a repetition.
 EventId first_new(const std::vector<Event>& history, const std::vector<ResetPoint>& resets) {
@@ -138,7 +125,7 @@ void Execution::Engine::replay() {
         if (in && asked_some) {
             actions_ = 0;  // Another turn began here.
         }
-        asked_some = !in;
+        asked_some = stands_between(event.body) ? asked_some : !in;
         history_bytes_ += stored_bytes(event.body);
         apply(event);
     }
@@ -163,7 +150,14 @@ Turn Execution::Engine::turn(Moment now, std::span<const Message> messages) {
     }
     now_ms_ = std::max(now_ms_, now_ms);
     if (!ended_) {
+        if (!stopped() && !code_ended() && !cut_channels().empty()) {
+            record(TurnContinued{});
+        }
         for (const std::size_t i : taking_order(messages)) {
+            if (makes_work(messages[i].body) && reads_no_more() && !stopped() && !code_ended()) {
+                turn.left_some = true;
+                continue;
+            }
             if (!take(messages[i])) {
                 continue;
             }
@@ -172,11 +166,13 @@ Turn Execution::Engine::turn(Moment now, std::span<const Message> messages) {
         write_requests();
         write_drops();
         finish();
+        turn.cut = turn.ending == Ending::none && !cut_channels().empty();
     } else {
         for (std::size_t i = 0; i < messages.size(); ++i) {
             turn.taken.push_back(i);
         }
     }
+    turn.mismatch = mismatch_;
     turn_ = nullptr;
     return turn;
 }
@@ -222,10 +218,12 @@ struct Execution::Engine::Taker {
     void operator()(const ContinueMessage&) const {}
     void operator()(const ActivityAnswer& m) const {
         if (const Payload* result = std::get_if<Payload>(&m.result)) {
-            engine.take_answer(m.event, ActivityCompleted{*result}, kind_of<ActivityScheduled>());
+            engine.take_answer(m.event,
+                               ActivityCompleted{*result, m.attempt, m.last_failure},
+                               kind_of<ActivityScheduled>());
         } else {
             engine.take_answer(m.event,
-                               ActivityFailedEvent{std::get<FailureInfo>(m.result)},
+                               ActivityFailedEvent{std::get<FailureInfo>(m.result), m.attempt},
                                kind_of<ActivityScheduled>());
         }
     }

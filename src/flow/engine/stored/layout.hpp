@@ -63,6 +63,20 @@ struct Layout<ResetPoint> {
                                        Field{"event", &ResetPoint::event}};
 };
 
+template <>
+struct Layout<ActivityRetry> {
+    static constexpr std::tuple fields{Field{"attempts", &ActivityRetry::attempts},
+                                       Field{"first_ms", &ActivityRetry::first_ms},
+                                       Field{"factor", &ActivityRetry::factor},
+                                       Field{"ceiling_ms", &ActivityRetry::ceiling_ms},
+                                       Field{"per_try_ms", &ActivityRetry::per_try_ms},
+                                       Field{"total_ms", &ActivityRetry::total_ms},
+                                       Field{"timeouts", &ActivityRetry::timeouts},
+                                       Field{"linear", &ActivityRetry::linear},
+                                       Field{"jitter", &ActivityRetry::jitter},
+                                       Field{"non_retryable", &ActivityRetry::non_retryable}};
+};
+
 // --- events
 // -----------------------------------------------------------------------------------------
 
@@ -115,6 +129,11 @@ struct Layout<WorkflowResumed> {
     static constexpr std::tuple<> fields{};
 };
 template <>
+struct Layout<TurnContinued> {
+    static constexpr std::string_view kind = "turn_continued";
+    static constexpr std::tuple<> fields{};
+};
+template <>
 struct Layout<UpdateHandled> {
     static constexpr std::string_view kind = "update_handled";
     static constexpr std::tuple fields{Field{"request", &UpdateHandled::request},
@@ -137,17 +156,21 @@ struct Layout<ActivityScheduled> {
         Field{"session", &ActivityScheduled::session},
         Field{"tag", &ActivityScheduled::tag},
         Field{"start_within_ms", &ActivityScheduled::start_within_ms},
-        Field{"ahead_ms", &ActivityScheduled::ahead_ms}};
+        Field{"ahead_ms", &ActivityScheduled::ahead_ms},
+        Field{"retry", &ActivityScheduled::retry}};
 };
 template <>
 struct Layout<ActivityCompleted> {
     static constexpr std::string_view kind = "activity_completed";
-    static constexpr std::tuple fields{Field{"result", &ActivityCompleted::result}};
+    static constexpr std::tuple fields{Field{"result", &ActivityCompleted::result},
+                                       Field{"attempt", &ActivityCompleted::attempt},
+                                       Field{"last_failure", &ActivityCompleted::last_failure}};
 };
 template <>
 struct Layout<ActivityFailedEvent> {
     static constexpr std::string_view kind = "activity_failed";
-    static constexpr std::tuple fields{Field{"failure", &ActivityFailedEvent::failure}};
+    static constexpr std::tuple fields{Field{"failure", &ActivityFailedEvent::failure},
+                                       Field{"attempt", &ActivityFailedEvent::attempt}};
 };
 template <>
 struct Layout<TimerCreated> {
@@ -266,7 +289,9 @@ template <>
 struct Layout<ActivityAnswer> {
     static constexpr std::string_view kind = "activity_answer";
     static constexpr std::tuple fields{Field{"event", &ActivityAnswer::event},
-                                       AnswerField{"result", "failure", &ActivityAnswer::result}};
+                                       AnswerField{"result", "failure", &ActivityAnswer::result},
+                                       Field{"attempt", &ActivityAnswer::attempt},
+                                       Field{"last_failure", &ActivityAnswer::last_failure}};
 };
 template <>
 struct Layout<TimerMessage> {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <optional>
@@ -15,11 +16,12 @@
 #include <variant>
 #include <vector>
 
-#include "stored/json_text.hpp"
 #include "stored/layout.hpp"
 #include "stored/writer.hpp"
 #include <fmt/format.h>
 
+#include <holdfast/base/json_text.hpp>
+#include <holdfast/base/utf8.hpp>
 #include <holdfast/flow_engine/stored.hpp>
 
 namespace holdfast::flow::stored {
@@ -141,6 +143,14 @@ inline void read(const Value& from, bool& value) {
     }
     value = text == "true";
 }
+inline void read(const Value& from, double& value) {
+    const std::string_view text = json::trim(from.text);
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    if (error != std::errc{} || stop != end || !std::isfinite(value)) {
+        from.refuse("a number in range");
+    }
+}
 template <std::integral T>
 void read(const Value& from, T& value) {
     const std::string_view text = json::trim(from.text);
@@ -257,7 +267,7 @@ struct BodyReader<std::variant<Bodies...>> {
         }
         value.all.refuse(
             value.text,
-            fmt::format("unknown kind '{}'", json::valid_utf8(kind.substr(0, quoted_kind_max))));
+            fmt::format("unknown kind '{}'", valid_utf8(kind.substr(0, quoted_kind_max))));
     }
 };
 

@@ -75,6 +75,9 @@ void fill(std::uint64_t& value) {
     value = *rc::gen::arbitrary<std::uint64_t>();
 }
 void fill(int&) {}  // The format: there is one.
+void fill(double& value) {
+    value = *rc::gen::arbitrary<double>();
+}
 void fill(FailureKind& value) {
     value = static_cast<FailureKind>(*rc::gen::inRange(0, 7));
 }
@@ -91,6 +94,9 @@ void fill(ParentLink& value) {
     fill_fields(value);
 }
 void fill(ResetPoint& value) {
+    fill_fields(value);
+}
+void fill(ActivityRetry& value) {
     fill_fields(value);
 }
 template <class T>

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "stored/json_text.hpp"
+#include "stored/payload_json.hpp"
 #include "stored/reader.hpp"
 #include "stored/writer.hpp"
 #include <fmt/format.h>
@@ -76,6 +76,17 @@ void expect_end(const stored::Text& all, const json::Scanner& scanner, std::stri
     if (!scanner.at_end()) {
         all.refuse(text.substr(scanner.at()), "more text follows");
     }
+}
+
+template <class T>
+T decode_object(std::string_view json) {
+    const stored::Text all(json);
+    json::Scanner scanner(json);
+    stored::Members members(all, scanner, json);
+    expect_end(all, scanner, json);
+    T value;
+    stored::read_fields(members, value);
+    return value;
 }
 
 }  // namespace
@@ -198,17 +209,22 @@ std::string encode(const FailureInfo& failure) {
 }
 
 FailureInfo decode_failure(std::string_view json) {
-    const stored::Text all(json);
-    json::Scanner scanner(json);
-    stored::Members members(all, scanner, json);
-    expect_end(all, scanner, json);
-    FailureInfo failure;
-    stored::read_fields(members, failure);
-    return failure;
+    return decode_object<FailureInfo>(json);
+}
+
+std::string encode(const ActivityRetry& retry) {
+    std::string text;
+    text.reserve(usual_message_bytes);
+    stored::write(text, retry);
+    return text;
+}
+
+ActivityRetry decode_retry(std::string_view json) {
+    return decode_object<ActivityRetry>(json);
 }
 
 bool is_json(std::string_view text) noexcept {
-    json::Scanner scanner(text, json::payload_depth_max);
+    json::Scanner scanner(text, payload_depth_max);
     return scanner.value() && scanner.at_end();
 }
 

@@ -221,7 +221,7 @@ TEST(StoredEvent, AFieldOfAnotherTypeIsRefusedWithItsPlace) {
     EXPECT_THAT(refusal(R"({"id":1,"time_ms":1,"kind":"kv_erased","key":["k"]})"),
                 HasSubstr("field 'key': expected a string, found an array"));
     EXPECT_THAT(refusal(R"({"id":1,"time_ms":1,"kind":"workflow_failed","failure":"x"})"),
-                HasSubstr("no object"));
+                HasSubstr("expected an object"));
     EXPECT_THAT(refusal(R"({"id":1,"time_ms":1,"kind":"operation_cancelled","operation":"Timer",)"
                         R"("reason":""})"),
                 HasSubstr("the name of an operation"));
@@ -248,7 +248,7 @@ TEST(StoredEvent, TextAfterTheEventIsRefused) {
     for (const std::string_view more : {"x", "}", ",", "{}", "\n{}"}) {
         EXPECT_THAT(refusal(text + std::string(more)), HasSubstr("more text follows"));
     }
-    EXPECT_THAT(refusal("[]"), HasSubstr("byte 0: no object"));
+    EXPECT_THAT(refusal("[]"), HasSubstr("byte 0: expected an object"));
 }
 
 TEST(StoredEvent, TheNumberOfFieldsIsBounded) {

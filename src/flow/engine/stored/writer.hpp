@@ -1,6 +1,8 @@
 // Writes values by their layout. Every append is straight into the text.
 #pragma once
 
+#include <array>
+#include <charconv>
 #include <concepts>
 #include <cstdint>
 #include <optional>
@@ -10,10 +12,10 @@
 #include <variant>
 #include <vector>
 
-#include "stored/json_text.hpp"
 #include "stored/layout.hpp"
 
 #include <holdfast/base/error.hpp>
+#include <holdfast/base/json_text.hpp>
 
 namespace holdfast::flow::stored {
 
@@ -41,6 +43,12 @@ void write(std::string& out, T value) {
     } else {
         json::append_integer(out, static_cast<std::uint64_t>(value));
     }
+}
+// The shortest text that reads back as the same number. Requires: finite.
+inline void write(std::string& out, double value) {
+    std::array<char, 32> text{};
+    const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value);
+    out.append(text.data(), end);
 }
 template <class T>
     requires std::same_as<T, FailureKind> || std::same_as<T, Dropped>

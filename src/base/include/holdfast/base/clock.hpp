@@ -1,11 +1,13 @@
 // Time, as something that is handed in.
 //
-// Steady time measures how long; wall time says when, for people and for keys. Neither decides a
-// lease: that is the database's clock.
+// Steady time measures how long; wall time says when, for people and for keys. Boot time is the
+// same for all processes of a machine until it is started again, and nothing sets it: it decides
+// leases in a file. In a server the server's clock does.
 #pragma once
 
 #include <chrono>
 #include <stop_token>
+#include <string>
 
 namespace holdfast {
 
@@ -18,6 +20,11 @@ public:
 
     [[nodiscard]] virtual Steady steady_now() const = 0;
     [[nodiscard]] virtual Wall wall_now() const = 0;
+
+    // Names the start of the machine that `boot_now` counts from.
+    [[nodiscard]] virtual std::string boot_id() const = 0;
+    // How long ago that was, with the time for which the machine was suspended.
+    [[nodiscard]] virtual std::chrono::microseconds boot_now() const = 0;
 
     // Sleeps until `until` by this clock. False if the stop token fired first, and then at once.
     // NOLINTNEXTLINE(modernize-use-nodiscard): whoever sleeps may look for itself why it woke.

@@ -1,10 +1,12 @@
-// A small HTTP server, and the window through which operators and Prometheus look into a process.
+// A small HTTP server, and the endpoint for operators and Prometheus.
 //
-// Of the window GET /metrics is the Prometheus text; /healthz answers 200 as long as the process
-// breathes; /readyz answers 200 or 503 with the reason. There is no login: bind it to an address
-// that only those can reach who may use it.
+// The endpoint has GET /metrics with the Prometheus text, /healthz, which answers 200 while the
+// process runs, and /readyz, which answers 200 or 503 with the reason. There is no login: bind it
+// to an address that only its users can reach.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -35,32 +37,52 @@ struct HttpAnswer {
     std::string type = "text/plain; charset=utf-8";
 };
 
-// Who answers what. A GET answers HEAD as well.
+// One method of one path. A GET answers HEAD as well.
 struct HttpRoute {
     std::string method;  // "GET", "POST" or "DELETE"
     std::string path;
     std::function<HttpAnswer(const std::string& body)> answer;
 };
 
-// Serves on threads of its own from construction until stop(). Safe to share between threads. From
-// the first one on, the process ignores SIGPIPE.
+// What peers may take. A slow peer costs others nothing: at a limit the oldest connection that
+// waits for its peer is closed.
+struct HttpLimits {
+    std::size_t connections = 128;
+    std::size_t answer_bytes = std::size_t{64} << 20;  // Of all answers that peers have not read.
+    std::chrono::milliseconds request{5'000};  // From connecting to the request's last byte.
+    std::chrono::milliseconds answer{30'000};  // To read the answer.
+};
+
+struct HttpOptions {
+    HttpLimits limits{};
+    // Refuses what web pages of other sites make a browser send, also after DNS rebinding, with
+    // 403. The Host must then be an IP address, localhost or the host of the server's address.
+    bool same_origin_only = false;
+};
+
+// Serves on threads of its own from construction until stop(): one moves the bytes of all
+// connections, `workers` call the routes. One request per connection; bodies come with a
+// Content-Length. Safe to share between threads.
 class HttpServer {
 public:
     static constexpr std::size_t workers = 4;
-    static constexpr std::size_t connections_max = 64;  // The rest waits in the kernel's queue.
+    static constexpr std::size_t body_bytes_max = 16384;
 
     // Requires: the routes' functions may be called from any thread and are quick; what they throw
     // is a 500 with the reason. Unavailable if the address cannot be bound; the message then names
     // `setting` as the place to choose another one.
-    HttpServer(const HttpAddress& address, std::vector<HttpRoute> routes, std::string_view setting);
+    HttpServer(const HttpAddress& address,
+               std::vector<HttpRoute> routes,
+               std::string_view setting,
+               const HttpOptions& options = {});
     ~HttpServer();
     HttpServer(const HttpServer&) = delete;
     HttpServer& operator=(const HttpServer&) = delete;
 
     [[nodiscard]] int port() const noexcept;
 
-    // Hangs up on everybody and returns when the threads have ended, which takes no longer than one
-    // call of a route's function. May be repeated.
+    // Closes all connections and returns when the threads have ended, which takes no longer than
+    // one call of a route's function. May be repeated.
     void stop();
 
 private:
@@ -68,12 +90,15 @@ private:
     std::unique_ptr<Server> server_;
 };
 
-// The window itself.
+// Serves /metrics, /healthz and /readyz.
 class HttpEndpoint {
 public:
     // Requires: `metrics` outlives this object; `health` may be called from any thread and is
     // quick. Unavailable if the address cannot be bound.
-    HttpEndpoint(const HttpAddress& address, Metrics& metrics, std::function<Health()> health);
+    HttpEndpoint(const HttpAddress& address,
+                 Metrics& metrics,
+                 std::function<Health()> health,
+                 const HttpLimits& limits = {});
 
     [[nodiscard]] int port() const noexcept { return server_.port(); }
     void stop() { server_.stop(); }

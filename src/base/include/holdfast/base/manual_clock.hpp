@@ -7,6 +7,7 @@
 #include <mutex>
 #include <set>
 #include <stop_token>
+#include <string>
 
 #include <holdfast/base/clock.hpp>
 
@@ -22,15 +23,20 @@ public:
 
     [[nodiscard]] Steady steady_now() const override;
     [[nodiscard]] Wall wall_now() const override;
+    [[nodiscard]] std::string boot_id() const override;
+    [[nodiscard]] std::chrono::microseconds boot_now() const override;
     // NOLINTNEXTLINE(modernize-use-nodiscard)
     bool sleep_until(Steady until, const std::stop_token& stop) const override;
 
-    // Moves steady and wall time together and wakes those whose time has come.
+    // Moves steady, wall and boot time together and wakes those whose time has come.
     // Requires: `by` is not negative.
     void advance(std::chrono::nanoseconds by);
 
-    // What an operator or a time server does to a machine: wall time jumps, steady time does not.
+    // What an operator or a time server does to a machine: wall time jumps, the others do not.
     void set_wall(Wall wall);
+
+    // What a restart of the machine does, or the move to another one: boot time begins at 0.
+    void restart(std::string boot_id);
 
     // Blocks until at least `count` threads sleep by this clock and are not due yet; false if the
     // deadline, by the machine's clock, passes before. After it the test knows that moving the
@@ -43,6 +49,8 @@ private:
     mutable std::multiset<Steady> sleepers_;  // When each is due.
     Steady steady_{std::chrono::hours{1}};    // Not zero, which people use for "never yet".
     std::chrono::nanoseconds since_wall_set_{0};
+    std::string boot_id_ = "the first boot";
+    Steady booted_{};
     Wall wall_;  // As it was last set; the rest has passed since.
 };
 

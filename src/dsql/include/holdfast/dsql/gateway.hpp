@@ -10,10 +10,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include <holdfast/base/clock.hpp>
@@ -32,7 +34,8 @@ struct GatewayKey {
     std::string arn = "arn:aws:iam::123456789012:user/test";
 };
 
-// The service's own limits. Tests make them smaller.
+// The service's own limits, and ours for connections that have not logged in. Tests make them
+// smaller.
 struct GatewayLimits {
     std::int64_t rows = 3000;                           // Changed by one transaction.
     std::int64_t bytes = std::int64_t{10} << 20U;       // Written by one transaction.
@@ -43,6 +46,11 @@ struct GatewayLimits {
     int connections = 10'000;
     double openings_per_second = 100;
     double openings_burst = 1000;
+    std::size_t startup_bytes = 10'000;  // Of one message before the login, as in PostgreSQL.
+    std::chrono::milliseconds login_time{10'000};
+    // Connections before their login; fewer where the process may open few files. One more makes
+    // the oldest of them go.
+    std::size_t strangers = 100;
 };
 
 // Who hears of a changed schema.
@@ -51,7 +59,9 @@ enum class SchemaConflicts : std::uint8_t { off, changed_tables, any_table };
 struct GatewayOptions {
     std::string host = "127.0.0.1";
     int port = 0;  // 0: any free one.
-    // A PostgreSQL 15, as libpq understands it; its user must be a superuser. If it names a
+    // A PostgreSQL 15, as libpq understands it; its user must be a superuser, and only prepares
+    // databases. Sessions log in as their own roles, which the server must allow, by password or by
+    // trust; the gateway sets their passwords if it is asked for one. If the upstream names a
     // database, every cluster is that one; else a cluster's database is called by the cluster's id.
     std::string upstream;
     std::filesystem::path certificate;  // PEM, with its chain.
@@ -60,11 +70,15 @@ struct GatewayOptions {
     std::string region = "us-east-1";  // Where an endpoint's name does not say it.
     GatewayLimits limits{};
     SchemaConflicts schema_conflicts = SchemaConflicts::changed_tables;
-    bool early_abort = false;     // Tell of a conflict at the statement that meets it.
-    bool any_for_update = false;  // FOR UPDATE also without equality on the key.
+    bool early_abort = false;  // Tell of a conflict at the statement that meets it.
+    // Refuse FOR UPDATE without equality on the whole key, and over joins, as the guide says.
+    bool documented_for_update = false;
     std::chrono::milliseconds job_duration{0};  // How long an ASYNC job is said to be at work.
     Logger* logger = nullptr;
     const Clock* clock = nullptr;
+    // Makes the thread of a connection; may throw std::system_error. Empty: a plain thread.
+    using ThreadMaker = std::function<std::jthread(std::function<void()>)>;
+    ThreadMaker make_thread{};
 };
 
 // Trouble by rule, for those who test how their program takes it.
@@ -90,6 +104,7 @@ struct FaultRule {
 
 struct GatewayStats {
     std::int64_t connections = 0;  // Open now.
+    std::int64_t strangers = 0;    // Connected now, and not logged in.
     std::int64_t opened = 0;
     std::int64_t commits = 0;  // Of explicit and of wrapped transactions.
     std::int64_t conflicts = 0;
@@ -103,7 +118,7 @@ struct GatewayStats {
 class Gateway {
 public:
     // Unavailable if the PostgreSQL below cannot be reached, the address is taken or the
-    // certificate unusable; invalid_argument if the upstream's user is no superuser.
+    // certificate unusable; invalid_argument if the upstream's user is not a superuser.
     explicit Gateway(GatewayOptions options);
     ~Gateway();
     Gateway(const Gateway&) = delete;

@@ -1,4 +1,4 @@
-// The door through which a test, or a person, tells a running gateway to make trouble.
+// A port on which a test, or a person, tells a running gateway to inject faults.
 //
 //   POST   /faults       {"point":"commit","fault":"OC000","nth":2,"times":1,"cluster":"..."}
 //   DELETE /faults       forgets all rules
@@ -7,8 +7,10 @@
 //   POST   /early-abort  {"on":true}: for connections opened from now on
 //
 // Points are connect, statement and commit. Faults are OC000, OC001, XX000, XX000-after, EOF,
-// EOF-after, 53300 and 53400; "after" means that the work was done nevertheless. A body that is not
-// understood is answered by 400 and the reason.
+// EOF-after, 53300 and 53400; "after" means that the work was done nevertheless. A POST needs a
+// body, {} for the defaults; a body that is empty or not understood is a 400 with the reason.
+// Requests that a web page of another site makes a browser send are a 403, also those that come
+// under a foreign Host name.
 #pragma once
 
 #include <string>

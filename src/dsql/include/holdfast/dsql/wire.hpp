@@ -35,6 +35,9 @@ public:
     explicit MessageStream(Opening opening, std::size_t longest = longest_message) noexcept
         : untyped_(opening == Opening::untyped), longest_(longest) {}
 
+    // The longest message that is taken from now on.
+    void limit(std::size_t longest) noexcept { longest_ = longest; }
+
     void append(std::string_view bytes);
     // The next message, or empty if more bytes must come first. Throws Code::limit_exceeded for a
     // message longer than the longest, and Code::internal if the bytes cannot be a message.

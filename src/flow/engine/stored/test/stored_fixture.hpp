@@ -66,6 +66,8 @@ inline Samples<Event> facts() {
          R"({"id":8,"time_ms":1700000000000,"kind":"workflow_suspended","reason":"lunch"})"},
         {event(8, 0, WorkflowResumed{}),
          R"({"id":8,"time_ms":1700000000000,"kind":"workflow_resumed"})"},
+        {event(8, 0, TurnContinued{}),
+         R"({"id":8,"time_ms":1700000000000,"kind":"turn_continued"})"},
         {event(8, 0, UpdateHandled{"r-1", "add", Payload{"[1]"}, Payload{"2"}, std::nullopt}),
          R"({"id":8,"time_ms":1700000000000,"kind":"update_handled","request":"r-1",)"
          R"("name":"add","input":[1],"result":2})"},
@@ -88,6 +90,31 @@ inline Samples<Event> schedules_and_answers() {
                    "shop.capture", Payload{"[1]"}, std::nullopt, std::nullopt, 60000, 5000}),
          R"({"id":2,"time_ms":1700000000000,"kind":"activity_scheduled","name":"shop.capture",)"
          R"("input":[1],"start_within_ms":60000,"ahead_ms":5000})"},
+        {event(2,
+               0,
+               ActivityScheduled{"shop.capture",
+                                 Payload{"[1]"},
+                                 std::nullopt,
+                                 std::nullopt,
+                                 std::nullopt,
+                                 std::nullopt,
+                                 ActivityRetry(RetryPolicy{.attempts = 5,
+                                                           .factor = 1.5,
+                                                           .per_try = milliseconds{2000},
+                                                           .total = milliseconds{60000},
+                                                           .jitter = 0.25,
+                                                           .non_retryable = {"CardDeclined"}})}),
+         R"({"id":2,"time_ms":1700000000000,"kind":"activity_scheduled","name":"shop.capture",)"
+         R"("input":[1],"retry":{"attempts":5,"first_ms":100,"factor":1.5,"ceiling_ms":30000,)"
+         R"("per_try_ms":2000,"total_ms":60000,"timeouts":true,"linear":false,"jitter":0.25,)"
+         R"("non_retryable":["CardDeclined"]}})"},
+        {event(3, 2, ActivityCompleted{Payload{"1"}, 2, failure()}),
+         R"({"id":3,"source":2,"time_ms":1700000000000,"kind":"activity_completed",)"
+         R"("result":1,"attempt":2,"last_failure":)" +
+             failed + "}"},
+        {event(3, 2, ActivityFailedEvent{failure(), 3}),
+         R"({"id":3,"source":2,"time_ms":1700000000000,"kind":"activity_failed","failure":)" +
+             failed + R"(,"attempt":3})"},
         {event(3, 2, ActivityCompleted{Payload{"null"}}),
          R"({"id":3,"source":2,"time_ms":1700000000000,"kind":"activity_completed",)"
          R"("result":null})"},
@@ -164,6 +191,9 @@ inline Samples<MessageBody> messages() {
         {ActivityAnswer{2, Payload{"[1]"}}, R"({"kind":"activity_answer","event":2,"result":[1]})"},
         {ActivityAnswer{2, failure()},
          R"({"kind":"activity_answer","event":2,"failure":)" + failed + "}"},
+        {ActivityAnswer{2, Payload{"[1]"}, 4, failure()},
+         R"({"kind":"activity_answer","event":2,"result":[1],"attempt":4,"last_failure":)" +
+             failed + "}"},
         {TimerMessage{4, 1700000005000},
          R"({"kind":"timer","event":4,"fire_at_ms":1700000005000})"},
         {ChildAnswer{6, Payload{"null"}}, R"({"kind":"child_answer","event":6,"result":null})"},

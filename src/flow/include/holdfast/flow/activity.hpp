@@ -15,6 +15,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <variant>
 
 #include <holdfast/flow/provider.hpp>
 #include <holdfast/flow_engine/context.hpp>
@@ -52,8 +53,12 @@ public:
         return claim_.task.session;
     }
     [[nodiscard]] const std::optional<std::string>& tag() const noexcept { return claim_.task.tag; }
-    // 1 for the first try of this very activity.
+    // 1 for the first attempt. Grows with each, also after one whose process died.
     [[nodiscard]] int attempt() const noexcept { return claim_.attempt; }
+    // How the last attempt that failed did; null if none has.
+    [[nodiscard]] const FailureInfo* last_failure() const noexcept {
+        return claim_.last_failure ? &*claim_.last_failure : nullptr;
+    }
     // The same for every attempt: hand it to services that do a thing once per key.
     [[nodiscard]] std::string idempotency_key() const;
 
@@ -61,7 +66,7 @@ public:
     [[nodiscard]] const std::stop_token& stop_token() const noexcept { return stop_; }
     [[nodiscard]] bool cancelled() const noexcept { return stop_.stop_requested(); }
 
-    // Leaves a note for the next attempt, should this one be lost.
+    // Leaves a note for the next attempt, should this one fail or be lost.
     template <class T>
     void heartbeat(const T& progress) {
         beat_(Payload{Codec<T>::encode(progress)});
@@ -81,6 +86,16 @@ private:
     Logger& logger_;
     std::function<void(const Payload&)> beat_;
 };
+
+// How an attempt ends that took `took` since it was claimed: with the activity's answer, or with
+// another attempt, as its policy says. `unit` from 0 to 1 decides where in its jitter the pause
+// lies.
+[[nodiscard]] ActivityEnd end_of_attempt(const ClaimedActivity& claim,
+                                         std::variant<Payload, FailureInfo> result,
+                                         milliseconds took,
+                                         double unit);
+// Why the attempt must not begin; empty if it may. Its policy bounds the time for all of them.
+[[nodiscard]] std::optional<FailureInfo> total_exceeded(const ClaimedActivity& claim);
 
 template <>
 inline constexpr bool is_lent_to_activities<ActivityContext> = true;

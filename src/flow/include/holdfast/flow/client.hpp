@@ -31,14 +31,26 @@ struct StartOptions {
 
 // Where a reset takes an instance back to.
 enum class ResetTo : std::uint8_t {
-    before_failure,  // What failed last, or the request to cancel, has not happened.
-    event,           // The event of that number is the last that has.
-    start,           // The current execution begins anew.
+    // The cause of its end has not happened: the failure that ended it, the time that ran out, or
+    // the request to cancel. If that is its own code, everything that happened stays, and the code
+    // that goes on decides anew. What failed and did not end it stays. Requires: it has failed or
+    // was cancelled.
+    before_failure,
+    event,  // The event of that number is the last that has.
+    start,  // The current execution begins anew.
 };
 struct ResetOptions {
     ResetTo to = ResetTo::before_failure;
     EventId event = 0;
     std::string version{};  // Of the code that goes on; empty: as before.
+};
+
+// What a reset will do.
+struct ResetPlan {
+    ResetInstance reset;
+    std::optional<Event> cause{};  // Of before_failure: the first event that has not happened.
+    EventId last_kept = 0;         // Of the current execution.
+    std::vector<Event> cut{};      // What comes after that in the current execution.
 };
 
 // Safe to share between threads. Unknown instances are Error not_found; an input or a message of
@@ -121,6 +133,8 @@ public:
     // again. The execution before is kept, with the status `reset`. Returns the new one's number.
     // InvalidArgument or condition_failed: there is no such point.
     ExecutionId reset(std::string_view id, const ResetOptions& options = {});
+    // What that would do now.
+    [[nodiscard]] ResetPlan plan(std::string_view id, const ResetOptions& options = {});
     // Throw Failure if the workflow's handler did, or if it has none of that name.
     template <class R, class... P, class... A>
     [[nodiscard]] R query(std::string_view id,

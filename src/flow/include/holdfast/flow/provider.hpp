@@ -50,6 +50,15 @@ enum class Status : std::uint8_t {
     return status == Status::completed || status == Status::failed || status == Status::cancelled;
 }
 
+// Why no worker could take the turn of an instance that has mail.
+enum class BlockKind : std::uint8_t {
+    unregistered,    // No worker that looked has its workflow in this version.
+    unreadable,      // Its history or its mail cannot be read by the build that looked.
+    nondeterminism,  // The code of the build that looked does not do what the history says.
+};
+[[nodiscard]] std::string_view to_string(BlockKind kind) noexcept;
+[[nodiscard]] std::optional<BlockKind> block_kind_named(std::string_view name) noexcept;
+
 // --- instances, while they are advanced
 // -------------------------------------------------------------
 
@@ -78,7 +87,31 @@ struct ClaimedInstance {
         true;  // False: it is the asker's already (ClaimInstances::mine), no more is read.
     std::vector<InboxMessage> messages;  // In the order they arrived.
     int attempt = 0;                     // The highest of its messages.
+    int blocked_tries = 0;               // How often it was blocked since its last turn.
     Moment now;                          // The database's clock.
+};
+
+// The turn of an instance cannot be taken here. It is free again, but left alone for a while: by
+// workers of `build` for `pause`, by those of other builds for half of it. The attempt does not
+// count. Its mail is kept, and stays in order. A request to cancel ends the pause.
+struct BlockInstance {
+    std::string instance;
+    Uuid token;
+    std::vector<std::int64_t> positions{};  // Of the mail that the claim counted an attempt on.
+    BlockKind kind = BlockKind::unregistered;
+    std::string reason;
+    std::string build{};
+    milliseconds pause{0};
+};
+
+// Which of the blocked work a worker that starts could take.
+struct RetryBlocked {
+    std::function<bool(BlockKind kind,
+                       std::string_view workflow,
+                       std::string_view version,
+                       std::string_view build)>
+        fits{};
+    std::function<bool(std::string_view activity)> knows{};
 };
 
 struct KvEntry {
@@ -91,6 +124,7 @@ struct ClaimInstances {
     milliseconds lease{5000};
     int count = 1;
     std::optional<ReplayVersions> versions{};  // None: any.
+    std::string build{};                       // The asker's; see BlockInstance.
     // Instances that the asker has in hand with this token: they are named, and not claimed.
     std::function<bool(std::string_view instance, const Uuid& token)> mine{};
 };
@@ -121,8 +155,9 @@ struct ActivityTask {
     std::string version;
     std::optional<std::string> session{};
     std::optional<std::string> tag{};
-    milliseconds ahead{0};    // Taken before others that are older by up to this.
-    bool must_begin = false;  // Its wait is limited: who takes it begins it at once.
+    milliseconds ahead{0};                 // Taken before others that are older by up to this.
+    bool must_begin = false;               // Its wait is limited: who takes it begins it at once.
+    std::optional<ActivityRetry> retry{};  // Empty: the first failure is final.
     // Not nil: already claimed by whoever commits the turn that schedules it.
     Uuid claim{};
     milliseconds claim_lease{0};
@@ -131,10 +166,30 @@ struct ActivityTask {
 struct ClaimedActivity {
     ActivityTask task;
     Uuid token;
-    int attempt = 0;
+    int attempt = 0;         // Counts every claim, also of processes that died.
+    int unserved_tries = 0;  // How often a worker gave it back because it has no such activity.
     std::optional<Payload> heartbeat{};  // What an earlier attempt left.
     Moment now;
     std::optional<Moment> queued{};  // When it was scheduled; empty: just now.
+    int failures = 0;                // Attempts that failed before this one.
+    std::optional<FailureInfo> last_failure{};
+};
+
+// An activity that has not ended, as it is shown.
+struct PendingActivity {
+    ActivityKey key;
+    std::string name;
+    std::optional<std::string> tag{};
+    std::optional<std::string> session{};
+    bool running = false;  // A worker has it, and its lease runs.
+    int attempt = 1;       // The one that runs, or comes next.
+    Moment due;            // When a worker may take it: the next attempt, or the lease's end.
+    Moment queued;
+    Moment now;
+    std::optional<ActivityRetry> retry{};
+    int failures = 0;
+    std::optional<FailureInfo> last_failure{};
+    std::optional<Payload> heartbeat{};
 };
 
 // Which activities a worker takes, by their tags.
@@ -169,11 +224,19 @@ struct ClaimActivities {
     int begin_now = 1'000;  // Of those that must begin at once at most so many are taken.
 };
 
-// A claimed activity that has ended. An empty answer drops it: nobody waits any more.
+// The attempt after one that failed.
+struct NextAttempt {
+    milliseconds delay{0};
+    FailureInfo failure;
+};
+
+// A claimed activity that has ended, or whose attempt has. Without an answer and another attempt it
+// is dropped: nobody waits any more.
 struct ActivityEnd {
     ActivityKey key;
-    Uuid token;  // Nil: only if nobody has claimed it.
+    Uuid token;  // Nil: only if nobody has begun it.
     std::optional<ActivityAnswer> answer{};
+    std::optional<NextAttempt> again{};  // It stays, and is due again. Requires: no answer.
 };
 
 // --- a turn
@@ -314,6 +377,15 @@ enum class Delivery : std::uint8_t {
     ended,  // The instance has ended: nobody will read it, and it was not kept.
 };
 
+struct Blocked {
+    BlockKind kind = BlockKind::unregistered;
+    std::string reason;
+    std::string build{};  // Of the worker that tried last; may be empty.
+    Moment since;
+    Moment until;  // When that build tries again; another may do so earlier.
+    int tries = 0;
+};
+
 struct InstanceInfo {
     std::string instance;
     std::string name;
@@ -332,6 +404,8 @@ struct InstanceInfo {
     std::optional<Moment> completed{};
     std::optional<std::string> cron{};
     std::optional<Moment> due{};  // Of a pending one: it does not start before.
+    std::optional<Blocked> blocked{};
+    std::optional<std::string> unserved_activity{};  // One that it waits for and no worker has.
 };
 
 struct ExecutionInfo {
@@ -347,8 +421,10 @@ struct ExecutionInfo {
 // All conditions hold together. Newest first.
 struct ListInstances {
     std::optional<Status> status{};
-    std::string name{};     // Of the workflow; empty: any.
-    std::string version{};  // Likewise.
+    bool blocked = false;    // Only those that are; without a status.
+    bool suspended = false;  // Only those that are suspended. Requires: no status.
+    std::string name{};      // Of the workflow; empty: any.
+    std::string version{};   // Likewise.
     std::string id_prefix{};
     std::optional<Moment> created_after{};
     std::optional<Moment> created_before{};
@@ -373,7 +449,10 @@ struct SystemStats {
     std::int64_t messages = 0;    // Waiting, also those not visible yet.
     std::int64_t activities = 0;  // Waiting or running.
     std::int64_t early_mailboxes = 0;
-    milliseconds oldest_mail{0};  // How long the oldest mail that can be seen has waited.
+    std::int64_t blocked = 0;              // Instances whose code or history does not fit.
+    std::int64_t unserved = 0;             // Instances whose workflow no worker has.
+    std::int64_t unserved_activities = 0;  // Activities that no worker has.
+    milliseconds oldest_mail{0};           // How long the oldest mail that can be seen has waited.
 };
 
 struct DeleteCounts {
@@ -417,6 +496,10 @@ public:
     virtual bool abandon_instance(const ClaimedInstance& claim,
                                   milliseconds delay,
                                   bool ignore_attempt) = 0;
+    // False: the token is not current, and nothing was done.
+    virtual bool block_instance(const BlockInstance& block) = 0;
+    // Makes blocked instances and unserved activities due that fit. Returns how many.
+    virtual int retry_blocked(const RetryBlocked& ask) = 0;
     // Sets the lease to `lease` from now. False: it was lost or has run out, and stays so.
     virtual bool renew_instance(std::string_view instance,
                                 const Uuid& token,
@@ -425,8 +508,9 @@ public:
     // --- for workers
     [[nodiscard]] virtual std::vector<ClaimedActivity> claim_activities(
         const ClaimActivities& ask) = 0;
-    // Removes the activity and sends its answer, in one transaction. False: it was cancelled,
-    // stolen, or the lease has run out; then nothing was done.
+    // Removes the activity and sends its answer, in one transaction; or keeps it, with its
+    // heartbeat, for another attempt. False: it was cancelled, stolen, or the lease has run out;
+    // then nothing was done.
     [[nodiscard]] virtual std::vector<bool> end_activities(std::span<const ActivityEnd> ends) = 0;
     // The same around a function that writes to the user's own tables in the same transaction. The
     // function may run more than once. False: it was not ours any more, and nothing was applied.
@@ -438,6 +522,8 @@ public:
                                   const Uuid& token,
                                   milliseconds delay,
                                   bool ignore_attempt) = 0;
+    // Gives it back because its worker has no such activity; the attempt does not count.
+    virtual bool leave_activity(const ActivityKey& key, const Uuid& token, milliseconds delay) = 0;
     // Renews the leases of several; false for each that was lost, which is how cancellation shows.
     [[nodiscard]] virtual std::vector<bool> renew_activities(
         std::span<const std::pair<ActivityKey, Uuid>> held, milliseconds lease) = 0;
@@ -467,6 +553,9 @@ public:
     [[nodiscard]] virtual InstancePage list(const ListInstances& ask) = 0;
     [[nodiscard]] virtual std::vector<ExecutionInfo> executions(std::string_view instance) = 0;
     [[nodiscard]] virtual std::vector<std::string> children(std::string_view instance) = 0;
+    // Those that have not ended, at most `limit`, by their events.
+    [[nodiscard]] virtual std::vector<PendingActivity> activities(std::string_view instance,
+                                                                  int limit) = 0;
     // The instance and everything below it, parents first. Empty: no such instance.
     [[nodiscard]] virtual std::vector<std::string> tree(std::string_view instance) = 0;
     [[nodiscard]] virtual SystemStats stats() = 0;

@@ -1,6 +1,7 @@
 // Which code this process has: workflows by name and version, activities by name.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,6 +13,12 @@
 #include <holdfast/flow_engine/ids.hpp>
 
 namespace holdfast::flow {
+
+// What becomes of an instance whose code does not do what its history says.
+enum class NondeterminismPolicy : std::uint8_t {
+    block,  // Its turn is not committed. It waits for a build that fits its history.
+    fail,   // It fails at once.
+};
 
 // A value; copy and extend it. Registering a name (and version) twice, or a version that is not
 // higher than the ones before, is InvalidArgument.
@@ -28,6 +35,11 @@ public:
     }
     // New executions of `name` take this version, not the highest. Unknown: InvalidArgument.
     Registry& pin(std::string_view name, std::string_view version);
+    // By default `block`.
+    Registry& on_nondeterminism(NondeterminismPolicy policy);
+    [[nodiscard]] NondeterminismPolicy nondeterminism_policy() const noexcept {
+        return nondeterminism_;
+    }
     // Adds what the other has; a name that both have is InvalidArgument.
     Registry& merge(const Registry& other);
 
@@ -58,6 +70,7 @@ private:
     };
     std::map<std::string, Activity, std::less<>> activities_;
     std::map<std::string, Versions, std::less<>> workflows_;
+    NondeterminismPolicy nondeterminism_ = NondeterminismPolicy::block;
 };
 
 }  // namespace holdfast::flow

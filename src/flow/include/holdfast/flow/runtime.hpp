@@ -33,7 +33,7 @@ struct RuntimeOptions {
     milliseconds activity_lease{30'000};     // At least 2 s.
     int max_attempts = 10;                   // After that many a message or an activity is poison.
     milliseconds cancel_grace{10'000};       // A cancelled activity may take this long to end.
-    milliseconds unregistered_first{1'000};  // Pause before a missing handler is looked for again,
+    milliseconds unregistered_first{1'000};  // Pause before blocked work is tried again,
     milliseconds unregistered_max{60'000};   // doubled each time up to this.
     ReplayVersions versions{};
     TagFilter tags{};

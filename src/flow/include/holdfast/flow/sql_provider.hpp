@@ -56,6 +56,8 @@ public:
     bool abandon_instance(const ClaimedInstance& claim,
                           milliseconds delay,
                           bool ignore_attempt) override;
+    bool block_instance(const BlockInstance& block) override;
+    int retry_blocked(const RetryBlocked& ask) override;
     bool renew_instance(std::string_view instance, const Uuid& token, milliseconds lease) override;
 
     [[nodiscard]] std::vector<ClaimedActivity> claim_activities(
@@ -71,6 +73,7 @@ public:
                           const Uuid& token,
                           milliseconds delay,
                           bool ignore_attempt) override;
+    bool leave_activity(const ActivityKey& key, const Uuid& token, milliseconds delay) override;
     [[nodiscard]] std::vector<bool> renew_activities(
         std::span<const std::pair<ActivityKey, Uuid>> held, milliseconds lease) override;
     bool heartbeat(const ActivityKey& key, const Uuid& token, const Payload& progress) override;
@@ -92,6 +95,8 @@ public:
     [[nodiscard]] InstancePage list(const ListInstances& ask) override;
     [[nodiscard]] std::vector<ExecutionInfo> executions(std::string_view instance) override;
     [[nodiscard]] std::vector<std::string> children(std::string_view instance) override;
+    [[nodiscard]] std::vector<PendingActivity> activities(std::string_view instance,
+                                                          int limit) override;
     [[nodiscard]] std::vector<std::string> tree(std::string_view instance) override;
     [[nodiscard]] SystemStats stats() override;
     DeleteCounts delete_tree(std::string_view root, bool force) override;

@@ -32,8 +32,9 @@ Fence assert_held(sql::Tx& tx, Locks& locks, std::string_view key, const LockId&
 // the transaction and beyond. The same fence again is fine: it is the same holder's next write.
 [[nodiscard]] bool accept_fence(sql::Tx& tx, Locks& locks, std::string_view resource, Fence fence);
 
-// The statement of assert_held for those who have a connection of their own: $1 is the key as
-// storage_key makes it, $2 the lock id. No row means: not held, roll back.
+// The statement of assert_held for a connection of the caller's own: $1 is the key as storage_key
+// makes it, $2 the lock id. No row means: not held, roll back. In a file it does not look at the
+// expiry, only whether another holder has taken the lock.
 [[nodiscard]] std::string assert_held_sql(sql::Product product, const sql::TableNames& tables);
 
 }  // namespace holdfast::lock

@@ -79,6 +79,7 @@ struct Service {
     std::string name;       // Of the pool: "a", or "a/1" and "a/2".
     std::string process{};  // Its process: "a".
     int target = 50;
+    // The older models' values. In a scenario of the pool that ships, those of the product.
     Time guard = std::chrono::seconds{45};
     Time life = std::chrono::minutes{11};
     Time life_jitter = std::chrono::minutes{2};

@@ -2,7 +2,7 @@
 //
 // The only way to a transaction is `transact`. It begins, runs the body, commits, and on a conflict
 // that the database has rolled back it runs the body again after a pause. So every transaction has
-// a name, a deadline, a stop token, a retry policy and metrics, and nobody can forget one.
+// a name, a deadline, a stop token, a retry policy and metrics; none can be left out.
 #pragma once
 
 #include <atomic>
@@ -65,7 +65,8 @@ struct DatabaseOptions {
     Metrics* metrics = nullptr;
     Logger* logger = nullptr;
     const Clock* clock = nullptr;
-    // Added to the database's clock; tests move time with it. Null means zero.
+    // Added to the database's clock and to that of leases; tests move time with it. Null means
+    // zero.
     const std::atomic<std::int64_t>* clock_offset_us = nullptr;
     // Connection sources for schemes that this floor does not know, such as dsql.
     std::map<std::string, SourceFactory, std::less<>> sources{};
@@ -156,6 +157,16 @@ public:
         const std::array<Param, sizeof...(A)> params{Param(args)...};
         return run_fenced(operation, options, guard, statement, params);
     }
+    // The same, as an answer: false if the guard is lost.
+    template <class... A>
+    [[nodiscard]] bool try_run(std::string_view operation,
+                               const TxOptions& options,
+                               const Guard& guard,
+                               const FencedStatement& statement,
+                               const A&... args) {
+        const std::array<Param, sizeof...(A)> params{Param(args)...};
+        return try_fenced(operation, options, guard, statement, params);
+    }
 
     // Calls `wake(payload)` after transactions that notified `channel` have committed, in this
     // process or, where the dialect notifies, in any. A hint: also called with an empty payload
@@ -186,6 +197,11 @@ private:
                       const Guard& guard,
                       const FencedStatement& statement,
                       std::span<const Param> args);
+    bool try_fenced(std::string_view operation,
+                    const TxOptions& options,
+                    const Guard& guard,
+                    const FencedStatement& statement,
+                    std::span<const Param> args);
 
     std::unique_ptr<Engine> engine_;
 };

@@ -40,7 +40,13 @@ struct Dialect {
 //   {for_key_share} a row lock that keeps others from changing the row's keys, not its other
 //                   columns; the plain row lock on DSQL, nothing on SQLite
 //   {now_us}        the database's clock, as microseconds since 1970: read when it is evaluated on
-//                   PostgreSQL, once per transaction on SQLite and DSQL
+//                   PostgreSQL, once per transaction on SQLite and DSQL. For times that people
+//                   read and for timers.
+//   {lease_us}      the clock of leases, in microseconds; compared with times of its own only.
+//                   {now_us} on a server. On SQLite the time since the machine was started, after
+//                   every time of earlier starts: setting the wall clock does not move it, and
+//                   what was leased before a restart has expired
+//   {lease_epoch_us} what to take from a {lease_us} to show it as a time; 0 on a server
 //   {table.x}       the name that was chosen for a table, see table_names.hpp; {index.x.y} for its
 //                   index y
 // and in migrations, types and words:
@@ -54,7 +60,7 @@ struct Dialect {
 
 [[nodiscard]] constexpr bool is_statement_hole(std::string_view hole) noexcept {
     return hole == "for_update" || hole == "skip_locked" || hole == "for_key_share" ||
-           hole == "now_us";
+           hole == "now_us" || hole == "lease_us" || hole == "lease_epoch_us";
 }
 
 }  // namespace holdfast::sql

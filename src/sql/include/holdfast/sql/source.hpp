@@ -1,8 +1,8 @@
 // Where connections to a PostgreSQL-speaking server come from.
 //
 // Plain PostgreSQL has a fixed set of parameters. Other servers need more before each opening: a
-// fresh password, a permit, a place among the cluster's connections. They plug in here; nobody
-// above this floor sees the difference.
+// fresh password, a permit, a place among the cluster's connections. They plug in here, so
+// that code above this floor is the same for all of them.
 #pragma once
 
 #include <functional>
@@ -46,6 +46,13 @@ public:
     // One connection that had been opened is closed.
     virtual void closed() noexcept = 0;
 
+    // Settings that every transaction runs with: names and values of PostgreSQL, in milliseconds
+    // where they are times. They go past ConnectParams, because a proxy may refuse them there.
+    [[nodiscard]] virtual const ConnectParams& settings() const noexcept {
+        static const ConnectParams none;
+        return none;
+    }
+
     // How a pool of at most `target` connections keeps them. Here: it opens one when it is needed.
     [[nodiscard]] virtual pool::Config pool_config(int target) const {
         pool::Config config;
@@ -58,7 +65,7 @@ public:
     // connections can be lost, shed(n) says from any thread that n of them must go; shed(0) takes
     // it back. Requires: detach() before what `shed` refers to is gone; it waits for a call under
     // way.
-    // NOLINTNEXTLINE(performance-unnecessary-value-param): whoever overrides it keeps `shed`.
+    // NOLINTNEXTLINE(performance-unnecessary-value-param): an override keeps `shed`.
     virtual void attach(int /*target*/, std::function<void(int)> /*shed*/) {}
     virtual void detach() noexcept {}
 };

@@ -74,15 +74,24 @@ private:
 //
 // `found` reads the tokens that are really there, by the guard's key; it runs only when the guard
 // was lost, to say so in the error.
+//
+// The write itself is private: it is sent by `Tx::fenced` and its siblings, which look at how many
+// rows it changed. Without its guard it does not compile.
 class FencedStatement {
 public:
     consteval FencedStatement(std::string_view name, std::string_view text, std::string_view found)
         : write_(name, text), found_(name, found) {}
 
-    [[nodiscard]] constexpr const Statement& write() const noexcept { return write_; }
+    [[nodiscard]] constexpr std::string_view name() const noexcept { return write_.name(); }
     [[nodiscard]] constexpr const Statement& found() const noexcept { return found_; }
 
 private:
+    friend class Engine;
+    friend class Tx;
+    friend struct CatalogueReader;  // For tests that check the text of every statement.
+
+    [[nodiscard]] constexpr const Statement& write() const noexcept { return write_; }
+
     Statement write_;
     Statement found_;
 };
@@ -97,7 +106,7 @@ struct BuiltQuery {
 };
 
 // What the caller believes about one row: the row with this key still has these tokens. The tokens
-// come from whoever owns the row, never from a read just before the write.
+// come from the owner of the row, or from a locked read of this transaction.
 struct Guard {
     std::string what;           // "shard 7", for the error.
     std::vector<Owned> key;     // The row.
@@ -107,9 +116,12 @@ struct Guard {
 };
 
 // A table whose rows are only ever changed under a guard, and the columns that hold its tokens.
+// Without tokens the guard is the row's lock: the row must exist when the transaction verifies it.
 struct GuardedTable {
     std::string_view table;
     std::span<const std::string_view> tokens;
+    // True: a plain DELETE may remove a row. Every writer that comes later then loses its guard.
+    bool plain_delete = false;
 };
 
 // All statements of one floor.
@@ -123,15 +135,61 @@ struct Catalogue {
     const TableNames* names = nullptr;  // For the {table.x} holes, if there are any.
 };
 
+namespace detail {
+
+inline void plain_statement_changes_a_guarded_table() {}
+
+// The name behind `verb` if `text` begins with it, else nothing.
+constexpr std::string_view table_after(std::string_view verb, std::string_view text) {
+    if (!text.starts_with(verb)) {
+        return {};
+    }
+    text.remove_prefix(verb.size());
+    return text.substr(0, text.find_first_of(" (\n"));
+}
+
+constexpr void check_plain(std::string_view text, std::span<const GuardedTable> guarded) {
+    const bool upsert = text.find("DO UPDATE") != std::string_view::npos;
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        if (text[at] != 'U' && text[at] != 'D' && text[at] != 'I') {
+            continue;
+        }
+        const std::string_view rest = text.substr(at);
+        const std::string_view deleted = table_after("DELETE FROM ", rest);
+        std::string_view changed = table_after("UPDATE ", rest);
+        if (upsert && changed.empty()) {
+            changed = table_after("INTO ", rest);
+        }
+        for (const GuardedTable& table : guarded) {
+            if (table.table == changed || (table.table == deleted && !table.plain_delete)) {
+                plain_statement_changes_a_guarded_table();
+            }
+        }
+    }
+}
+
+}  // namespace detail
+
+// The catalogue itself. A plain statement that changes a guarded table does not compile.
+[[nodiscard]] consteval Catalogue checked(const Catalogue& catalogue) {
+    for (const Statement* statement : catalogue.statements) {
+        detail::check_plain(statement->text(), catalogue.guarded);
+    }
+    return catalogue;
+}
+
+// A clock's reading that is bound as a parameter: {now_us}, {lease_us}, {lease_epoch_us}.
+enum class ClockReading : std::uint8_t { now, lease, lease_epoch };
+
 // A statement's text with its holes filled for one dialect and its parameters in that dialect's
 // spelling.
 struct Rendered {
     std::string name;
     std::string text;
-    std::size_t arguments = 0;  // How many the caller brings.
-    bool reads_clock = false;   // One more parameter follows them: the clock's.
-    bool writes = false;        // It is not a plain SELECT.
-    bool once = false;          // Made for one call, which keeps nothing of it.
+    std::size_t arguments = 0;           // How many the caller brings.
+    std::vector<ClockReading> clocks{};  // The parameters that follow them.
+    bool writes = false;                 // It is not a plain SELECT.
+    bool once = false;                   // Made for one call, which keeps nothing of it.
 };
 
 // Requires: parameters are $1..$n without a gap, and `names` knows every {table.x}. Else

@@ -21,7 +21,8 @@ namespace holdfast::sql {
 inline constexpr std::size_t table_name_bytes_max = 48;
 
 // Throws invalid_argument unless it is made of lower-case letters, digits and underscores, does not
-// begin with a digit, has 1 to 48 bytes, and is no reserved word. `what` names it in the message.
+// begin with a digit, has 1 to 48 bytes, and is not a reserved word. `what` names it in the
+// message.
 void check_table_name(std::string_view what, std::string_view name);
 
 // A value: copies are equal and cheap to tell apart.

@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <holdfast/sql/dialect.hpp>
@@ -36,9 +38,31 @@ private:
     std::size_t ticket_;
 };
 
+// A read of one row that locks it, queued by `Tx::ask_locked`. Its leading columns are the row's
+// tokens.
+class LockedRow {
+public:
+    // The row, or none if it does not exist. The first call waits for the answer.
+    [[nodiscard]] const Rows& rows();
+    // Checks that the row holds `tokens`; else throws ConditionFailed. Returns the guard for the
+    // writes of this row, which count as verified from here on: see `Tx::fenced`.
+    Guard verify(std::vector<Owned> tokens);
+
+private:
+    friend class Tx;
+    LockedRow(Tx& tx, std::size_t ticket, std::string what, std::vector<Owned> key) noexcept
+        : tx_(&tx), ticket_(ticket), what_(std::move(what)), key_(std::move(key)) {}
+
+    Tx* tx_;
+    std::size_t ticket_;
+    std::string what_;
+    std::vector<Owned> key_;
+    std::optional<Rows> rows_;
+};
+
 // A write under a guard that has been queued. `held` waits for the answer, once: false if the guard
-// is lost, and then the transaction goes on. A guard that nobody asks about is checked at the end,
-// and then a lost one forbids the commit.
+// is lost, and then the transaction goes on. A guard whose answer is not read is checked at the
+// end, and then a lost one forbids the commit.
 class FenceAnswer {
 public:
     [[nodiscard]] bool held();
@@ -58,7 +82,7 @@ public:
     Tx(const Tx&) = delete;
     Tx& operator=(const Tx&) = delete;
 
-    // Queues a statement whose result nobody looks at.
+    // Queues a statement whose result is not needed.
     template <class... A>
     void exec(const Statement& statement, const A&... args) {
         const std::array<Param, sizeof...(A)> params{Param(args)...};
@@ -83,6 +107,9 @@ public:
 
     // A write under a guard: the transaction commits only if it changed exactly one row. Else
     // everything is rolled back and ConditionFailed says what was expected and what was found.
+    // Under a guard that this transaction has verified, the row is locked and the check travels
+    // with the commit. Another number of rows is then a defect of the statement, not a lost guard,
+    // and the process stops. This holds for all three forms.
     template <class... A>
     void fenced(const Guard& guard, const FencedStatement& statement, const A&... args) {
         const std::array<Param, sizeof...(A)> params{Param(args)...};
@@ -109,8 +136,13 @@ public:
     // {for_update}) and throws ConditionFailed unless they are as expected. Writes under the same
     // guard then need no round trip of their own to be checked: the row is locked.
     void verify(const Guard& guard, const Statement& locked_read);
+    // The same in two steps, so that several share one round trip and the body can see the row
+    // before it decides. `what` and `key` are those of the guard.
+    [[nodiscard]] LockedRow ask_locked(std::string what,
+                                       std::vector<Owned> key,
+                                       const Statement& locked_read);
 
-    // Wakes those who wait on `channel` once this transaction has committed. A hint: it can be
+    // Wakes the waiters of `channel` once this transaction has committed. A hint: it can be
     // lost, and some databases have none, so a waiter also looks for itself from time to time.
     void notify(std::string_view channel, std::string_view payload = {});
 
@@ -121,6 +153,7 @@ public:
 private:
     friend class Engine;
     friend class FenceAnswer;
+    friend class LockedRow;
     friend class SchemaSteps;
 
     enum class Reply : std::uint8_t { discarded, kept };
@@ -144,14 +177,16 @@ private:
                              const FencedStatement& statement,
                              std::span<const Param> args);
     bool take_fenced(std::size_t ticket);
-    std::size_t send_guarded(const Guard& guard,
-                             const FencedStatement& statement,
-                             std::span<const Param> args);
+    Fence send_guarded(const Guard& guard,
+                       const FencedStatement& statement,
+                       std::span<const Param> args);
+    [[nodiscard]] bool is_verified(const Guard& guard) const noexcept;
+    void add_verified(const Guard& guard, const Rows& rows);
+    // Whether the guard held. Stops the process if `changed` shows a defective statement.
+    [[nodiscard]] static bool held(std::int64_t changed, const Fence& fence);
     // From here on the transaction cannot commit, even if the body swallows the exception.
     [[noreturn]] void lose(const Guard& guard, std::string found);
-    void require_one_row(std::int64_t changed,
-                         const Guard& guard,
-                         const FencedStatement& statement);
+    void require_held(std::int64_t changed, const Fence& fence);
     // After the body: checks the fences, so that a commit may follow. Returns those whose check can
     // travel with the commit.
     std::vector<Fence> settle();

@@ -27,7 +27,8 @@ namespace holdfast::sql {
 using Bytes = std::vector<std::byte>;
 using Timestamp = Wall;
 
-// JSON as text. The database checks it where the column's type is JSON; nobody here parses it.
+// JSON as text. The database checks it where the column's type is JSON; this floor does not parse
+// it.
 struct Json {
     std::string text;
     friend bool operator==(const Json&, const Json&) = default;

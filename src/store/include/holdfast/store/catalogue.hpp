@@ -1,5 +1,4 @@
-// The tables and statements of this floor, for those who migrate and for the checks that read them
-// all.
+// The tables and statements of this floor, for migrations and for the checks that read them all.
 #pragma once
 
 #include <cstdint>

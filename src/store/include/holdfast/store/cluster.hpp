@@ -42,7 +42,7 @@ struct Member {
     friend bool operator==(const Member&, const Member&) = default;
 };
 
-// As long as nobody waits for; what is longer is somebody's mistake.
+// A longer time to live is taken for a mistake.
 inline constexpr std::chrono::hours member_ttl_max{24 * 365 * 100};
 
 // Which hosts. Empty fields ask for nothing.

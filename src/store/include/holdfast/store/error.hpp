@@ -26,7 +26,7 @@ public:
         : Error(Code::condition_failed, Outcome::not_applied, std::move(message), where) {}
 };
 
-// Somebody else owns the shard. Its former owner stops.
+// Another process owns the shard. Its former owner stops.
 class ShardOwnershipLost : public ConditionFailed {
 public:
     ShardOwnershipLost(ShardLease lease,

@@ -185,7 +185,7 @@ public:
     [[nodiscard]] CurrentRun get_current(ShardId shard,
                                          const WorkflowKey& workflow,
                                          const Call& call = {}) const;
-    // Nobody can list runs in the order of a hash: throws Unimplemented. Visibility lists them.
+    // Throws Unimplemented: runs cannot be listed in the order of a hash. Visibility lists them.
     [[noreturn]] static void list_concrete(ShardId shard);
 
 private:

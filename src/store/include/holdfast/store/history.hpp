@@ -103,7 +103,7 @@ public:
     History(const History&) = delete;
     History& operator=(const History&) = delete;
 
-    // A branch that nobody knows before its first node is appended.
+    // A branch that is not stored before its first node is appended.
     [[nodiscard]] static Branch new_branch(TreeId tree);
 
     // To append the same node again is harmless, so AppendHistoryTimeout may be retried blindly.

@@ -52,8 +52,8 @@ public:
                          ShardId shard,
                          const Blob& task,
                          const Call& call = {});
-    // After `after`, which is the last id of the page before. Throws DamagedData if a message is no
-    // task: who cannot read it must not go past it.
+    // After `after`, which is the last id of the page before. Throws DamagedData if a message is
+    // not a task: a reader must not go past it.
     [[nodiscard]] std::vector<QueuedHistoryTask> read(const HistoryTaskQueue& queue,
                                                       std::int64_t page_size,
                                                       std::optional<std::int64_t> after = {},

@@ -2,7 +2,7 @@
 //
 // A task is written in the same transaction as the state it follows from, and read in the order of
 // its key. Ids come from the shard's range, so a task that would slip in behind a newer owner is
-// refused: nobody would ever look there.
+// refused: the queue is already read beyond it.
 #pragma once
 
 #include <compare>

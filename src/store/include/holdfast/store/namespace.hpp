@@ -1,8 +1,8 @@
 // Namespaces, and the counter that every change of one moves.
 //
-// Whoever watches namespaces reads the counter and asks for what is newer. So the counter is the
-// fence of all of them: a change names the value it has seen, and moves it by one. A namespace's
-// own stamp only says which change was its last.
+// A watcher of namespaces reads the counter and asks for what is newer. So the counter is the fence
+// of all of them: a change names the value it has seen, and moves it by one. A namespace's own
+// stamp only says which change was its last.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Nexus endpoints, each with a version, and one version for the whole table.
 //
-// Whoever keeps a copy of the table compares its version to know whether the copy is complete. So
-// every change names the table's version it has seen, and moves it by one.
+// A reader that keeps a copy of the table compares its version to know whether the copy is
+// complete. So every change names the table's version it has seen, and moves it by one.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Queues of messages that are numbered without a gap.
 //
 // Ids count from 0 and never go back: the message with the highest one stays until a higher one
-// comes. Whoever adds a message has locked the queue, so two never take one id.
+// comes. Adding a message locks the queue, so that no id is taken twice.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Shards, and who owns them.
+// Shards and their owners.
 //
-// A shard is a row with a range id. Who takes the shard writes a greater one; from then on every
+// A shard is a row with a range id. A new owner writes a greater one; from then on every
 // write under the former range is refused, in the same transaction that would have made it. So a
 // process that was paused for an hour can do no harm when it wakes.
 #pragma once
@@ -27,7 +27,7 @@ struct Shard {
 
 class ShardMutex;
 
-// Safe to share between threads. One for all who write to a database in a process: where conflicts
+// Safe to share between threads. One for all writers of a database in a process: where conflicts
 // do not wait but fail, writers of one shard take turns before they reach the database, else they
 // would only drive each other to repeat their work.
 class Shards {
@@ -39,8 +39,8 @@ public:
     Shards& operator=(const Shards&) = delete;
 
     [[nodiscard]] std::optional<Shard> find(ShardId shard, const Call& call = {}) const;
-    // The shard that is there, else `initial`, which is there from now on. Of several who create
-    // one at once, one does, and all see what it wrote.
+    // The stored shard, else `initial`, which is stored then. Of several calls that create one at
+    // once, one does, and all see what it wrote.
     [[nodiscard]] Shard get_or_create(const Shard& initial, const Call& call = {});
 
     // Stores `shard` if its range is still `previous`; else throws ShardOwnershipLost. Taking a

@@ -67,8 +67,11 @@ public:
     // Of a PostgreSQL database: what a FaultProxy's address needs to lead to it.
     [[nodiscard]] const std::string& name() const noexcept;
 
-    // Moves the database's clock as `{now_us}` tells it. Time that was moved stays moved.
+    // Moves the database's clocks as `{now_us}` and `{lease_us}` tell them. Time that was moved
+    // stays moved.
     void advance_clock(std::chrono::microseconds by) noexcept { offset_us_ += by.count(); }
+    // What `{lease_us}` tells now, to compare stored leases with.
+    [[nodiscard]] std::int64_t lease_now_us();
 
     // Without a handle: for tests that fork, or that watch what a handle leaves behind.
     void close();

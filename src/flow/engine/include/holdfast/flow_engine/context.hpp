@@ -156,8 +156,9 @@ public:
         if (!core_.has_message(channel.name())) {
             return std::nullopt;
         }
-        const detail::SlotPtr slot = core_.ask(MessageAwaited{std::string(channel.name())});
-        return detail::decode_as<T>(std::get<Payload>(slot->answer));
+        const detail::SlotPtr slot = core_.take_message(std::string(channel.name()));
+        return detail::decode_as<T>(std::get<Payload>(slot->answer),
+                                    detail::source_of(slot->action));
     }
     template <class T>
     [[nodiscard]] Op<T> await_signal(const Signal<T>& signal) {

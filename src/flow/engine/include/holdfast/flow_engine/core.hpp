@@ -108,6 +108,7 @@ struct Slot {
     bool taken = false;       // The code has it.
     bool fresh = false;       // Scheduled in the turn that runs.
     bool must_begin = false;  // An activity with a limit on its wait for a worker.
+    bool at_once = false;     // A message that is there; the code does not wait for it.
     InputCheck input_check = InputCheck::by_build;
     std::string instance{};  // Of a child.
     Listener* listener = nullptr;
@@ -124,6 +125,8 @@ public:
     // Asks for something. An answer that is there already (a message in its channel) is given at
     // once. Throws Failure inside a query, which may not ask for anything.
     [[nodiscard]] SlotPtr ask(EventBody action, InputCheck check = InputCheck::by_build);
+    // The next message of the channel. Requires: there is one.
+    [[nodiscard]] SlotPtr take_message(std::string channel);
     // The same for what is never answered.
     void note(EventBody action) { (void)ask(std::move(action)); }
     // The code no longer wants the answer. Nothing happens while the frame is evicted.
@@ -187,6 +190,7 @@ protected:
 
     // What the engine does when the code asks: finds the answer that may be there already.
     virtual void asked(const SlotPtr& slot) = 0;
+    void ask(const SlotPtr& slot);
     virtual void gave_up(const SlotPtr& slot) noexcept = 0;
     // The same for a message that had come and that nobody has seen.
     virtual void gave_back(const SlotPtr& slot) noexcept = 0;

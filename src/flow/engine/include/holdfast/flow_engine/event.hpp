@@ -2,7 +2,7 @@
 //
 // A history is what one execution did, in order. Three sorts of events: schedules (the code asked
 // for something; compared with the code on replay), answers (what came back; `source` is the
-// schedule they answer) and facts (about the instance as a whole). docs/workflows-glossary.md has
+// schedule they answer) and facts (about the instance as a whole). docs/workflows-format.md has
 // the words.
 #pragma once
 
@@ -16,6 +16,7 @@
 #include <holdfast/flow_engine/failure.hpp>
 #include <holdfast/flow_engine/ids.hpp>
 #include <holdfast/flow_engine/payload.hpp>
+#include <holdfast/flow_engine/retry.hpp>
 
 namespace holdfast::flow {
 
@@ -77,6 +78,10 @@ struct WorkflowSuspended {
 struct WorkflowResumed {
     friend bool operator==(const WorkflowResumed&, const WorkflowResumed&) = default;
 };
+// A turn began only because the one before stopped reading messages: see Turn::cut.
+struct TurnContinued {
+    friend bool operator==(const TurnContinued&, const TurnContinued&) = default;
+};
 // A request that changed the workflow's state, and what it was answered.
 struct UpdateHandled {
     std::string request;  // Its id; a repeat is answered from here.
@@ -97,14 +102,20 @@ struct ActivityScheduled {
     std::optional<std::string> tag;
     std::optional<std::int64_t> start_within_ms{};  // Fails if nobody has begun it by then.
     std::optional<std::int64_t> ahead_ms{};  // Taken before those that are older by up to this.
+    std::optional<ActivityRetry> retry{};    // Empty: the first failure is final.
     friend bool operator==(const ActivityScheduled&, const ActivityScheduled&) = default;
 };
+// Attempts before the last leave no events: the closing event has the number of the last one, if it
+// was not the first, and how the one before it failed.
 struct ActivityCompleted {
     Payload result;
+    std::optional<int> attempt{};
+    std::optional<FailureInfo> last_failure{};
     friend bool operator==(const ActivityCompleted&, const ActivityCompleted&) = default;
 };
 struct ActivityFailedEvent {
     FailureInfo failure;
+    std::optional<int> attempt{};
     friend bool operator==(const ActivityFailedEvent&, const ActivityFailedEvent&) = default;
 };
 
@@ -208,6 +219,7 @@ using EventBody = std::variant<WorkflowStarted,
                                CancelRequested,
                                WorkflowSuspended,
                                WorkflowResumed,
+                               TurnContinued,
                                UpdateHandled,
                                ActivityScheduled,
                                ActivityCompleted,

@@ -30,8 +30,16 @@ enum class Ending : std::uint8_t { none, completed, failed, cancelled, continued
 struct Turn {
     std::vector<Event> events;  // To append; the terminal one last, if the execution has ended.
     Ending ending = Ending::none;
-    // Which of the messages were taken; the others belong to the execution that follows.
+    // The code does not do what the history says, and so the execution has failed. The caller may
+    // throw the turn away, and the object with it: another build may fit.
+    bool mismatch = false;
+    // Which of the messages were taken; the others belong to the execution that follows, or to the
+    // next turn: a turn takes no more once the code has asked for half of what it may in one.
     std::vector<std::size_t> taken;
+    bool left_some = false;  // Of the messages, for the next turn.
+    // The code waits for a message that it has: from there it goes on in another turn, which the
+    // caller has to bring about. So a crowd of messages never makes a turn too long.
+    bool cut = false;
 
     std::vector<std::pair<EventId, ActivityScheduled>> activities;
     std::vector<std::pair<EventId, std::int64_t>> timers;  // When they fire, in milliseconds.

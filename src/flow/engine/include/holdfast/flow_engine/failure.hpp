@@ -89,6 +89,10 @@ private:
     std::string reason_;
 };
 
+// What the exception that is being handled means as the failure of an activity.
+// Requires: called from a handler.
+[[nodiscard]] FailureInfo failure_now();
+
 // Non-retryable shorthand: throw flow::permanent("CardDeclined", "the bank said no").
 [[nodiscard]] Failure permanent(std::string type, std::string message);
 

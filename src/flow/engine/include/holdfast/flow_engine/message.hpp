@@ -29,6 +29,8 @@ struct ContinueMessage {
 struct ActivityAnswer {
     EventId event = 0;  // Of its ActivityScheduled.
     std::variant<Payload, FailureInfo> result;
+    std::optional<int> attempt{};               // Which one gave it, if it was not the first.
+    std::optional<FailureInfo> last_failure{};  // Of a result: how the attempt before failed.
     friend bool operator==(const ActivityAnswer&, const ActivityAnswer&) = default;
 };
 struct TimerMessage {

@@ -16,34 +16,10 @@
 #include <holdfast/flow_engine/core.hpp>
 #include <holdfast/flow_engine/failure.hpp>
 #include <holdfast/flow_engine/payload.hpp>
+#include <holdfast/flow_engine/retry.hpp>
 #include <holdfast/flow_engine/task.hpp>
 
 namespace holdfast::flow {
-
-using std::chrono::milliseconds;
-
-enum class Backoff : std::uint8_t { exponential, linear };
-
-// How often and how soon an activity is tried again. Each attempt is an activity of its own in the
-// history and each delay a durable timer.
-struct RetryPolicy {
-    int attempts = 3;
-    milliseconds first{100};  // Before the second attempt; 0: no timer at all.
-    double factor = 2.0;      // Exponential: each delay is the one before times this. 1: all alike.
-    milliseconds ceiling{30'000};
-    milliseconds per_try{0};      // An attempt may take this long; 0: as long as it likes.
-    milliseconds total{0};        // No attempt begins after this; 0: no bound.
-    bool retry_timeouts = false;  // Whether an attempt that took too long is tried again.
-    Backoff backoff = Backoff::exponential;
-    double jitter = 0.0;  // 0.2: each delay is between 0.8 and 1.2 of itself, the same on replay.
-    bool (*retry_if)(const FailureInfo&) = nullptr;  // Else: what says it is retryable.
-
-    // Before attempt `attempt` + 1, without jitter. Requires: attempt >= 1.
-    [[nodiscard]] milliseconds delay_after(int attempt) const noexcept;
-};
-// A temporary of a type with a destructor inside an awaited expression is destroyed twice by
-// g++ 12.
-static_assert(std::is_trivially_destructible_v<RetryPolicy>);
 
 // A value, or why there is none.
 template <class T>
@@ -96,10 +72,16 @@ struct Modifiers {
     InputCheck input_check = InputCheck::by_build;
 };
 
-// An operation that may run: one slot, or a small task when it is retried or has a timeout.
+// What a message comes through: "channel 'inbox'". Empty for other operations, whose values are
+// made by the program itself.
+[[nodiscard]] std::string source_of(const EventBody& action);
+
+// An operation that may run: one slot, or a small task when it has a timeout or is a child that is
+// retried.
 class Operation final : private Listener {
 public:
-    Operation(Core& core, EventBody action) : core_(core), action_(std::move(action)) {
+    Operation(Core& core, EventBody action)
+        : core_(core), action_(std::move(action)), source_(source_of(action_)) {
         host_.core = &core;
     }
     ~Operation() { drop(); }
@@ -108,6 +90,7 @@ public:
 
     [[nodiscard]] Core& core() const noexcept { return core_; }
     [[nodiscard]] EventBody& action() noexcept { return action_; }
+    [[nodiscard]] const std::string& source() const noexcept { return source_; }
     Modifiers modifiers;
 
     // Schedules it unless that was done; from now on `listener` is told. Throws a Failure if
@@ -134,6 +117,7 @@ private:
 
     Core& core_;
     EventBody action_;
+    std::string source_;
     SlotPtr slot_;
     // The parent of task_. Who awaits an operation can change, and can end before it does: so the
     // task hangs here, and here on whoever awaits it. Cancellation passes by what nobody awaits.
@@ -161,18 +145,32 @@ void set_child_id(EventBody& action, std::string text);
 void set_child_version(EventBody& action, std::string text);
 void require_input(const EventBody& action);
 
-// Throws DecodeError.
-[[noreturn]] void undecodable(const std::exception& error);
+// Throws DecodeError. `source` and `type` say what was read and as what; empty: not known.
+[[noreturn]] void undecodable(const std::exception& error,
+                              std::string_view source = {},
+                              std::string_view type = {});
+
+// As the compiler writes it.
+template <class T>
+[[nodiscard]] constexpr std::string_view type_name() {
+    if constexpr (std::is_same_v<T, std::string>) {
+        return "std::string";
+    } else {
+        constexpr std::string_view text = __PRETTY_FUNCTION__;
+        constexpr std::size_t begin = text.find("T = ") + 4;
+        return text.substr(begin, text.find_first_of(";]", begin) - begin);
+    }
+}
 
 template <class T>
-Boxed<T> decode_as(const Payload& payload) {
+Boxed<T> decode_as(const Payload& payload, std::string_view source = {}) {
     if constexpr (std::is_void_v<T>) {
         return Unit{};
     } else {
         try {
             return Codec<T>::decode(payload.json);
         } catch (const std::exception& error) {
-            undecodable(error);
+            undecodable(error, source, type_name<T>());
         }
     }
 }
@@ -182,12 +180,12 @@ Boxed<T> take_as(Operation& operation) {
     if constexpr (is_expected<T>) {
         using V = typename T::value_type;
         try {
-            return T(decode_as<V>(operation.take()));
+            return T(decode_as<V>(operation.take(), operation.source()));
         } catch (const Failure& failure) {
             return T(failure.info());
         }
     } else {
-        return decode_as<T>(operation.take());
+        return decode_as<T>(operation.take(), operation.source());
     }
 }
 
@@ -288,7 +286,8 @@ public:
     Op(Op&&) noexcept = default;
     Op& operator=(Op&&) noexcept = default;
 
-    // Of activities and children: tried again when it fails.
+    // Of activities and children: tried again when it fails. The attempts of an activity share its
+    // key and its two events.
     Op retry(RetryPolicy policy) && {
         detail::check_retry(policy);
         cold().modifiers.retry = policy;

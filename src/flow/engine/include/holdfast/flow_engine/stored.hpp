@@ -52,6 +52,9 @@ struct ExportedHistory {
 [[nodiscard]] std::string encode(const FailureInfo& failure);
 [[nodiscard]] FailureInfo decode_failure(std::string_view json);
 
+[[nodiscard]] std::string encode(const ActivityRetry& retry);
+[[nodiscard]] ActivityRetry decode_retry(std::string_view json);
+
 // Whether `text` is one JSON value and nothing else.
 [[nodiscard]] bool is_json(std::string_view text) noexcept;
 // A JSON string of `text`, which must be UTF-8; else InvalidArgument.

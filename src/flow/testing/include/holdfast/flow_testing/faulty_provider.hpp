@@ -32,11 +32,14 @@ enum class Call : std::uint8_t {
     load_history,
     commit_turns,
     abandon_instance,
+    block_instance,
+    retry_blocked,
     renew_instance,
     claim_activities,
     end_activities,
     end_activity_in_transaction,
     abandon_activity,
+    leave_activity,
     renew_activities,
     heartbeat,
     renew_sessions,
@@ -52,6 +55,7 @@ enum class Call : std::uint8_t {
     list,
     executions,
     children,
+    activities,
     tree,
     stats,
     delete_tree,
@@ -105,6 +109,8 @@ public:
     bool abandon_instance(const ClaimedInstance& claim,
                           milliseconds delay,
                           bool ignore_attempt) override;
+    bool block_instance(const BlockInstance& block) override;
+    int retry_blocked(const RetryBlocked& ask) override;
     bool renew_instance(std::string_view instance, const Uuid& token, milliseconds lease) override;
     [[nodiscard]] std::vector<ClaimedActivity> claim_activities(
         const ClaimActivities& ask) override;
@@ -117,6 +123,7 @@ public:
                           const Uuid& token,
                           milliseconds delay,
                           bool ignore_attempt) override;
+    bool leave_activity(const ActivityKey& key, const Uuid& token, milliseconds delay) override;
     [[nodiscard]] std::vector<bool> renew_activities(
         std::span<const std::pair<ActivityKey, Uuid>> held, milliseconds lease) override;
     bool heartbeat(const ActivityKey& key, const Uuid& token, const Payload& progress) override;
@@ -136,6 +143,8 @@ public:
     [[nodiscard]] InstancePage list(const ListInstances& ask) override;
     [[nodiscard]] std::vector<ExecutionInfo> executions(std::string_view instance) override;
     [[nodiscard]] std::vector<std::string> children(std::string_view instance) override;
+    [[nodiscard]] std::vector<PendingActivity> activities(std::string_view instance,
+                                                          int limit) override;
     [[nodiscard]] std::vector<std::string> tree(std::string_view instance) override;
     [[nodiscard]] SystemStats stats() override;
     DeleteCounts delete_tree(std::string_view root, bool force) override;

@@ -30,6 +30,7 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <holdfast/flow/activity.hpp>
@@ -130,7 +131,8 @@ public:
         return stub_as<typename Traits::result>(
             NameOf<F>::value, std::move(fn), typename Traits::arguments{});
     }
-    // The activity is taken by a worker that does not answer, until it is released.
+    // The activity is taken by a worker that does not answer, until it is released, or until its
+    // policy gives up on the attempt.
     template <auto F>
     World& hold() {
         held_.emplace(NameOf<F>::value);
@@ -264,6 +266,8 @@ private:
     // One activity of those that are ready. False: there is none.
     bool perform_one();
     void perform(const ClaimedActivity& claim);
+    void end_what_overran();
+    void end_attempt(const ClaimedActivity& claim, std::variant<Payload, FailureInfo> result);
     [[nodiscard]] int choose(std::size_t count);
     void move_clock(milliseconds by);
 

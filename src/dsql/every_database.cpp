@@ -1,0 +1,15 @@
+#include <holdfast/dsql/every_database.hpp>
+
+#include <holdfast/dsql/source.hpp>
+
+namespace holdfast::dsql {
+
+sql::DatabaseOptions every_database(sql::DatabaseOptions options) {
+    options.sources["dsql"] = dsql_source({.application = options.application,
+                                           .clock = options.clock,
+                                           .metrics = options.metrics,
+                                           .logger = options.logger});
+    return options;
+}
+
+}  // namespace holdfast::dsql
