@@ -14,6 +14,8 @@ if(CCACHE_PROGRAM)
   else()
     add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>")
   endif()
+  # __FILE__ counts from the top as well: batches of files include by absolute paths.
+  add_compile_options(-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=)
 endif()
 
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
