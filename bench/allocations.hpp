@@ -6,8 +6,8 @@
 
 namespace holdfast::bench {
 
-// Calls of operator new by this thread so far. Empty if nobody counts: only a binary that is built
-// with the tests, and without a sanitizer, does.
+// Calls of operator new by this thread so far. Empty if they are not counted: only a binary that is
+// built with the tests, and without a sanitizer, counts them.
 [[nodiscard]] std::optional<std::uint64_t> allocations() noexcept;
 
 }  // namespace holdfast::bench

@@ -34,7 +34,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Album, thumbnails, unreadable)
 
 std::string shrink(Photo photo) {
     if (photo.width <= 0) {
-        throw flow::permanent("Unreadable", photo.url + " is no photo");
+        throw flow::permanent("Unreadable", photo.url + " is not a photo");
     }
     return photo.url + "?width=" + std::to_string(photo.width / 10);
 }
@@ -46,7 +46,7 @@ HOLDFAST_NAME(shrink, "album.shrink");
 namespace {
 
 flow::Workflow<Album> build_album(flow::Context& ctx, std::vector<Photo> photos) {
-    // An ordinary lambda that makes operations; it is no coroutine and captures nothing.
+    // An ordinary lambda that makes operations; it is not a coroutine and captures nothing.
     auto shots = co_await flow::map(ctx, photos, 16, [](flow::Context& c, const Photo& photo) {
         return c.activity<&shrink>(photo).tag("gpu").timeout(30s);
     });

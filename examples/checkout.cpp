@@ -78,7 +78,7 @@ void refund(sql::Tx& tx, Receipt receipt) {
 void book_courier(Basket basket, Receipt receipt) {
     if (basket.city == "Atlantis") {
         throw flow::permanent("NoRoute",
-                              "nobody delivers to " + basket.city);  // Never tried again.
+                              "no courier delivers to " + basket.city);  // Never tried again.
     }
     std::cout << receipt.order << ": the courier is booked\n";
 }
@@ -125,7 +125,7 @@ HOLDFAST_NAME(checkout, "shop.checkout");
 namespace {
 
 void tell(flow::Client& client, const Basket& basket) {
-    // Whoever starts it twice gets the same instance: the order's number is its identity.
+    // A second start gets the same instance: the order's number is its id.
     const flow::StartOptions once{.duplicate = flow::DuplicatePolicy::use_existing};
     client.start_with<&checkout>(once, basket.order, basket);
     const auto receipt = client.result<&checkout>(basket.order, 30s);

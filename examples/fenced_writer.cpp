@@ -47,7 +47,7 @@ constexpr sql::Statement read_report{"report.read",
 
 const std::string report = "report/2026-11";
 
-// False if somebody with a later fence has written meanwhile.
+// False if a holder with a later fence has written meanwhile.
 bool write(sql::Database& db, lock::Fence fence, const std::string& body) {
     const auto number = static_cast<std::int64_t>(lock::value_of(fence));
     return db.transact("report.write", {}, [&](sql::Tx& tx) {
@@ -76,7 +76,7 @@ void run(const std::string& url) {
     sql::schema_apply(db, lock::schema_part(), {});
     lock::Locks locks{db};
 
-    // Ann takes the lock for a second, and nobody extends it: her machine stands still.
+    // Ann takes the lock for a second and does not extend it: her machine stands still.
     const auto ann = std::get<lock::Grant>(lock::acquire_waiting(locks, report, 1s));
     std::cout << "ann begins, and is paused" << std::endl;
 

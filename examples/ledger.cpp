@@ -4,8 +4,8 @@
 //   ledger postgres://user@host/ledger
 //
 // It shows the three things that a program on Holdfast's sql floor has to decide: what belongs into
-// one transaction, what to do when a row is not as it believed, and what to do when nobody can tell
-// whether a commit arrived.
+// one transaction, what to do when a row is not as it believed, and what to do when the
+// outcome of a commit is unknown.
 #include <array>
 #include <cstdint>
 #include <iostream>
@@ -53,7 +53,7 @@ constexpr sql::FencedStatement set_balance{"ledger.set_balance",
                                            "version + 1 WHERE name = $1 AND version = $2",
                                            "SELECT version FROM example_accounts WHERE name = $1"};
 
-// An account as somebody has seen it.
+// An account as it was read.
 struct Account {
     std::string name;
     std::int64_t cents = 0;
@@ -98,7 +98,7 @@ void pay(sql::Database& db, Account payer, Account payee, std::int64_t cents) {
             std::cout << payer.name << " paid " << cents << " cents to " << payee.name << '\n';
             return;
         } catch (const sql::ConditionFailed& changed) {
-            // A normal answer: somebody was faster. Look again, and decide again.
+            // A normal answer: another writer was faster. Read again, and decide again.
             std::cout << changed.subject() << " has changed meanwhile; looking again\n";
             payer = load(db, payer.name);
             payee = load(db, payee.name);
@@ -107,7 +107,7 @@ void pay(sql::Database& db, Account payer, Account payee, std::int64_t cents) {
                 return;
             }
         } catch (const holdfast::Error& error) {
-            // The connection broke, and nobody knows whether the commit arrived. Repeating blindly
+            // The connection broke, and the outcome of the commit is unknown. Repeating blindly
             // might pay twice; repeating with the same id cannot.
             if (error.outcome() != holdfast::Outcome::unknown) {
                 throw;

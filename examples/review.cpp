@@ -3,7 +3,7 @@
 //   review                       in memory
 //   review sqlite:review.db      in a file
 //
-// Three loans: one is granted at once, one after a reminder, and one that nobody decides expires.
+// Three loans: one is granted at once, one after a reminder, and one without a decision expires.
 // A workflow that waits costs a row in the database; days here are milliseconds.
 #include <chrono>
 #include <iostream>
@@ -82,7 +82,7 @@ void run(const std::string& url) {
     submit(client, {.id = "loan-2", .officer = "ann", .days = 1'000});
     submit(client, {.id = "loan-3", .officer = "ann", .days = 3});
     client.signal("loan-1", decisions, {.granted = true, .by = "bob"});
-    (void)client.wait_for_status("loan-2", 0, 30s);  // Somebody was reminded.
+    (void)client.wait_for_status("loan-2", 0, 30s);  // The reminder was sent.
     client.signal("loan-2", decisions, {.granted = true, .by = "ann"});
 
     for (const char* id : {"loan-1", "loan-2", "loan-3"}) {

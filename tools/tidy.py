@@ -12,6 +12,8 @@ import pathlib
 import re
 import sys
 
+import english
+
 LINES_MAX = 600
 FILES_MAX = 40  # Directly in one folder.
 ROOMS_IN = {"src", "apps", "bench"}
@@ -282,6 +284,32 @@ def check_twins(sources):
                 yield source.path, line, f"'{name}' is defined in {first} too; rename one"
 
 
+# ---- Products ------------------------------------------------------------------------------------
+#
+# Code above sql asks a Dialect for what it needs, never for a product's name. sql compares products;
+# dsql is a driver and testing makes the databases: both may say what they are.
+
+NAME_PRODUCTS = {"sql", "dsql", "testing"}
+PRODUCT = re.compile(
+    r"\bProduct::\w+"
+    r"|(?:\.|->)product\b"
+    r"|\bscheme\s*[=!]=\s*\""
+    r"|\"\s*[=!]=\s*[\w.()>-]*\bscheme\b"
+    r"|\bdialect(?:\(\))?(?:\.|->)name\s*[=!]="
+)
+
+
+def check_products(source):
+    if source.floor and source.floor.name in NAME_PRODUCTS:
+        return
+    for match in PRODUCT.finditer(source.code):
+        yield (
+            source.path,
+            line_of(source.code, match.start()),
+            "code above sql names a product; add a capability to sql::Dialect and ask for that",
+        )
+
+
 # ---- Statements ----------------------------------------------------------------------------------
 
 STATEMENT = re.compile(r"\bconstexpr\s+(?:\w+::)*(?:Fenced)?Statement\s+(\w+)\s*[{(=]")
@@ -457,10 +485,12 @@ def findings(root):
     for source in sources:
         yield from check_includes(source, floors)
         yield from check_coroutines(source)
+        yield from check_products(source)
     yield from check_statements(sources)
     yield from check_twins(sources)
     yield from check_architecture(root)
     yield from check_glossary(root)
+    yield from english.check_english(root, files, is_test_file)
 
 
 def main():

@@ -11,8 +11,8 @@
 namespace holdfast::app {
 namespace {
 
-// What dsql:// databases would be refused for, or do otherwise than they are told. It is no concern
-// of others, so it is only said.
+// Settings that a dsql:// database would refuse or override. Other databases do not use them, so
+// they are only warnings.
 void warn_of_dsql(const Config& config) {
     try {
         (void)dsql::fleet_config(config);

@@ -63,7 +63,7 @@ sql::DatabaseOptions database_options(const Context& context, Stay stay) {
         static_cast<int>(std::min<std::int64_t>(alert, std::numeric_limits<int>::max()));
     options.metrics = &context.metrics;
     options.logger = &context.logger;
-    // Settings of a fleet that contradict each other are no concern of other databases.
+    // Fleet settings are checked only for dsql:// databases, which use them.
     const bool dsql = database_url(context).starts_with("dsql:");
     dsql::FleetConfig fleet = dsql ? dsql::fleet_config(config) : dsql::FleetConfig{};
     if (dsql) {
@@ -74,10 +74,11 @@ sql::DatabaseOptions database_options(const Context& context, Stay stay) {
     if (stay == Stay::brief) {
         fleet = dsql::for_one_command(std::move(fleet));
     }
-    options.sources["dsql"] = dsql::dsql_source({.application = options.application,
-                                                 .fleet = std::move(fleet),
-                                                 .metrics = &context.metrics,
-                                                 .logger = &context.logger});
+    options.sources[std::string(dsql::url_scheme)] =
+        dsql::dsql_source({.application = options.application,
+                           .fleet = std::move(fleet),
+                           .metrics = &context.metrics,
+                           .logger = &context.logger});
     return options;
 }
 

@@ -12,7 +12,7 @@ namespace holdfast::app {
 // The URL of --db, HOLDFAST_DB or the configuration file. Empty if there is none.
 [[nodiscard]] const std::string& database_url(const Context& context);
 
-// The same for commands that cannot do without: invalid_argument, which says how to name one.
+// The same for commands that need one; invalid_argument if there is none.
 [[nodiscard]] const std::string& required_database_url(const Context& context);
 
 // A command that ends soon opens connections as it needs them; a process that stays fills its pool.

@@ -26,7 +26,7 @@ Config load_config(const Request& request) {
     }
     Settings settings = holdfast_settings();
     std::ranges::copy(dsql::fleet_settings(), std::back_inserter(settings));
-    // A command tells its user of its failure itself; lines about the way there would be noise.
+    // A command reports its failure itself; log lines before it would be noise.
     std::ranges::find(settings, "log.level", &Setting::key)->fallback = "error";
     return Config::load(
         settings,

@@ -1,4 +1,4 @@
-// The window for operators while a long command runs.
+// Metrics and health checks while a long command runs.
 #pragma once
 
 #include <memory>

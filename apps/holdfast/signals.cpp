@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::array handled{SIGINT, SIGTERM};
 
-// A handler can reach nothing but what is global.
+// A signal handler can only use globals.
 int wake_up = -1;
 volatile std::sig_atomic_t signals_seen = 0;
 

@@ -19,9 +19,9 @@ public:
     Signals& operator=(const Signals&) = delete;
 
     [[nodiscard]] std::stop_token token() const { return stop_.get_token(); }
-    // The first signal that came; 0 if none did, or somebody has taken it.
+    // The first signal that came; 0 if none did, or it was already taken.
     [[nodiscard]] int received() const noexcept { return received_; }
-    // The same, for who passes it on to a program of their own: how that ends is the answer then.
+    // The same for a caller that passes it on to a program, whose exit code is then the result.
     [[nodiscard]] int take() noexcept { return received_.exchange(0); }
 
 private:

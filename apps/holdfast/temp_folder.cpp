@@ -23,7 +23,7 @@ TempFolder::TempFolder(std::filesystem::path parent) {
     if (::mkdtemp(name.data()) == nullptr) {
         throw Error(Code::unavailable,
                     Outcome::not_applied,
-                    fmt::format("cannot make a folder in {} ({}); name another one",
+                    fmt::format("cannot create a folder in {} ({}); choose another one",
                                 parent.string(),
                                 std::generic_category().message(errno)));
     }

@@ -38,7 +38,7 @@ constexpr std::string_view pgbench_script =
 constexpr Statement show_fsync{"bench.show_fsync", "SHOW fsync"};
 constexpr Statement show_commit{"bench.show_commit", "SHOW synchronous_commit"};
 constexpr Statement show_version{"bench.show_version", "SHOW server_version"};
-// Who is about to leave is still counted; what is kept for superusers is left to them.
+// Connections that are about to close still count; those reserved for superusers are not used.
 constexpr Statement free_connections{
     "bench.free_connections",
     "SELECT CAST(current_setting('max_connections') AS bigint) "
@@ -71,7 +71,7 @@ std::int64_t random_row(Random& random) {
 }
 
 void make_table(Database& db, const sql::TxOptions& options) {
-    const bool file = db.dialect().product == sql::Product::sqlite;
+    const bool file = db.dialect().embedded;
     db.transact("bench.prepare", options, [file](sql::Tx& tx) {
         tx.exec(drop);
         tx.exec(file ? create_in_file : create_on_server);

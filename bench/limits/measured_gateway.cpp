@@ -17,7 +17,7 @@ constexpr std::string_view endpoint = "benchmarkbenchmarkbenchmar.dsql.us-east-1
 
 MeasuredGateway::MeasuredGateway(const WaitTicket& place, const std::string& upstream)
     : keys_{.access_key_id = "AKIDHOLDFASTBENCH",
-            .secret_access_key = "nobody/needs+to=keep/this"} {
+            .secret_access_key = "not+a/secret=only/for+this"} {
     const auto certificates =
         dsql::make_certificates(place.directory, {fmt::format("*.dsql.{}.on.aws", region)});
     root_ = certificates.authority;

@@ -114,7 +114,7 @@ public:
 
 private:
     [[nodiscard]] bool is_file() const {
-        return !place_.db.empty() && sql::parse_url(place_.db).scheme == "sqlite";
+        return !place_.db.empty() && sql::parse_url(place_.db).embedded();
     }
     template <class Bench>
     Pair pair(std::string_view db,

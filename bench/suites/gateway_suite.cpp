@@ -23,8 +23,8 @@ namespace {
 // the service has to.
 constexpr int tries_max = 100;
 
-// The benchmark's table belongs to whoever made it, and `admin` must be able to write it; so it is
-// made through the gateway.
+// The benchmark's table belongs to the role that creates it, and `admin` must be able to write it;
+// so it is created through the gateway.
 class GatewayBench {
 public:
     explicit GatewayBench(const WaitTicket& place) : url_(place.db) {
@@ -33,7 +33,7 @@ public:
             url_ = server_->url();
         }
         const sql::Url parsed = sql::parse_url(url_);
-        if (parsed.scheme == "sqlite") {
+        if (parsed.embedded()) {
             throw InvalidArgument(
                 "a gateway needs a PostgreSQL; name one with --db postgres://...");
         }
@@ -51,7 +51,7 @@ public:
     ~GatewayBench() {
         try {
             run("DROP TABLE IF EXISTS holdfast_bench");
-        } catch (const Error&) {  // NOLINT(bugprone-empty-catch): nobody can reach the table.
+        } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the table is out of reach.
         }
     }
     GatewayBench(const GatewayBench&) = delete;
@@ -101,7 +101,7 @@ private:
         const std::array values{url.c_str(), password.c_str(), static_cast<const char*>(nullptr)};
         const std::unique_ptr<PGconn, decltype(&PQfinish)> connection(
             PQconnectdbParams(names.data(), values.data(), 1), &PQfinish);
-        // That there was no table to drop is no news.
+        // Hides the notice that there was no table to drop.
         PQsetNoticeProcessor(connection.get(), [](void*, const char*) {}, nullptr);
         const std::unique_ptr<PGresult, decltype(&PQclear)> result(
             PQexec(connection.get(), statement.c_str()), &PQclear);

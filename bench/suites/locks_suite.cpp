@@ -51,7 +51,7 @@ void cycle(lock::Locks& locks, const std::string& key, Keys keys) {
             locks.release(grant->lock_id);
             return;
         }
-        throw Error(Code::internal, Outcome::not_applied, "a lock that nobody else wants is busy");
+        throw Error(Code::internal, Outcome::not_applied, "a lock without another client is busy");
     }
     const lock::Acquired answer =
         lock::acquire_waiting(locks, key, lease, {.timeout = std::chrono::seconds{60}});
@@ -175,7 +175,7 @@ public:
     }
 
     Durability prepare(std::span<const Pair> chosen) override {
-        const bool on_server = !place_.db.empty() && sql::parse_url(place_.db).scheme != "sqlite";
+        const bool on_server = !place_.db.empty() && !sql::parse_url(place_.db).embedded();
         Durability durability;
         for (const Pair& pair : chosen) {
             if (pair.name.starts_with("pg.") && !server_) {

@@ -44,8 +44,8 @@ struct NothingOpener final : pool::Opener {
     }
 };
 
-// The least that a pool can be which knows how old a connection is, since when it is idle, and
-// whether it lives. It has no order of age, no lanes, no limits, nobody to open one, and no counts.
+// The smallest pool that knows the age of a connection, since when it is idle, and whether it is
+// open. It has no order of age, no lanes, no limits, no thread that opens connections, no counts.
 // It reads the same clock as ours does, and as often.
 class BarePool {
 public:

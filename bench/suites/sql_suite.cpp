@@ -74,7 +74,7 @@ public:
     }
 
     Durability prepare(std::span<const Pair> chosen) override {
-        const bool on_server = !place_.db.empty() && sql::parse_url(place_.db).scheme != "sqlite";
+        const bool on_server = !place_.db.empty() && !sql::parse_url(place_.db).embedded();
         Durability durability;
         for (const Pair& pair : chosen) {
             if (pair.name.starts_with("pg.") && !postgres_) {

@@ -50,14 +50,14 @@ private:
     class Client;
     struct Store;
 
-    // Who works, at what; they go on where they stood in the round before.
+    // The clients and their work; they continue where the previous round ended.
     struct Crowd {
         StoreWork work{};
         Sharing sharing{};
         std::vector<std::unique_ptr<Client>> clients{};
     };
 
-    // One handle per number of clients: idle connections would burden whoever is measured.
+    // One handle per number of clients: idle connections would slow down what is measured.
     void open(int clients);
     void gather(StoreWork work, Sharing sharing, int count);
     [[nodiscard]] double conflicts(StoreWork work) const;

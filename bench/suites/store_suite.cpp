@@ -16,6 +16,7 @@
 #include <fmt/core.h>
 
 #include <holdfast/base/error.hpp>
+#include <holdfast/dsql/source.hpp>
 #include <holdfast/sql/url.hpp>
 
 namespace holdfast::bench {
@@ -74,7 +75,7 @@ public:
         recreate(cluster);
         gateway_ = std::make_unique<MeasuredGateway>(place_, url_of(server_.url(), cluster.name));
         sql::DatabaseOptions options = place_.database;
-        options.sources["dsql"] = gateway_->source();
+        options.sources[std::string(dsql::url_scheme)] = gateway_->source();
         cluster_load_ =
             std::make_unique<StoreLoad>(gateway_->dsql_url(), std::move(options), place_.stop);
     }
@@ -164,8 +165,8 @@ public:
     }
 
     Durability prepare(std::span<const Pair> chosen) override {
-        const bool on_server = !place_.db.empty() && sql::parse_url(place_.db).scheme != "sqlite";
-        if (on_server && sql::parse_url(place_.db).scheme == "dsql") {
+        const bool on_server = !place_.db.empty() && !sql::parse_url(place_.db).embedded();
+        if (on_server && sql::parse_url(place_.db).scheme == dsql::url_scheme) {
             throw InvalidArgument(
                 "the gateway is started by the benchmark; name the PostgreSQL below it with --db "
                 "postgres://...");

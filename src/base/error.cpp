@@ -76,7 +76,7 @@ std::string describe(const std::exception_ptr& error) {
 
 void assertion_failed(const char* belief, std::source_location where) noexcept {
     std::fprintf(stderr,
-                 "holdfast: broken belief: %s (%s:%u in %s)\n",
+                 "holdfast: broken invariant: %s (%s:%u in %s)\n",
                  belief,
                  where.file_name(),
                  where.line(),

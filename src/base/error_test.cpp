@@ -61,7 +61,7 @@ TEST(Error, EveryCodeHasItsOwnName) {
 TEST(AssertDeathTest, ABrokenBeliefStopsTheProcessAndSaysWhere) {
     const int legs = 3;
     HOLDFAST_ASSERT(legs > 2);
-    EXPECT_DEATH(HOLDFAST_ASSERT(legs == 4), "broken belief: legs == 4 .*error_test.cpp:[0-9]+");
+    EXPECT_DEATH(HOLDFAST_ASSERT(legs == 4), "broken invariant: legs == 4 .*error_test.cpp:[0-9]+");
 }
 
 }  // namespace

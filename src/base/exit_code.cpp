@@ -37,7 +37,7 @@ int exit_code_of(const std::exception& failure) noexcept {
 std::string sentence_of(const std::exception& failure) {
     std::string line;
     bool space = false;
-    // It may quote what others stored, which must not steer the reader's terminal.
+    // It may quote stored text, which must not control the reader's terminal.
     for (const char c : visible(failure.what())) {
         if (c == '\n' || c == '\t' || c == ' ') {
             space = !line.empty();

@@ -5,10 +5,10 @@
 namespace holdfast::dsql {
 
 sql::DatabaseOptions every_database(sql::DatabaseOptions options) {
-    options.sources["dsql"] = dsql_source({.application = options.application,
-                                           .clock = options.clock,
-                                           .metrics = options.metrics,
-                                           .logger = options.logger});
+    options.sources[std::string(url_scheme)] = dsql_source({.application = options.application,
+                                                            .clock = options.clock,
+                                                            .metrics = options.metrics,
+                                                            .logger = options.logger});
     return options;
 }
 

@@ -24,7 +24,7 @@ namespace holdfast::dsql {
 namespace {
 
 constexpr std::string_view form = "write dsql://USER@ENDPOINT/DATABASE";
-// What the URL may pass on to libpq. Everything else would be refused by the service, or is ours.
+// Options of the URL that are passed to libpq. The service would refuse others, or they are ours.
 constexpr std::array passed_on{
     "hostaddr", "port", "sslrootcert", "sslmode", "connect_timeout", "application_name"};
 constexpr std::array ours{"region", "profile", "pool", "reservoir"};
@@ -47,7 +47,7 @@ std::string option(const sql::Url& url, std::string_view name) {
     return found == url.options.end() ? "" : found->second;
 }
 
-// user@host:port/database, and what is left out.
+// user@host:port/database, where parts may be missing.
 void parse_rest(std::string_view rest, Target& target) {
     if (!rest.starts_with("//")) {
         throw InvalidArgument(fmt::format("the database URL is malformed; {}", form));
@@ -91,7 +91,7 @@ void check_port(const std::string& text) {
 void check_mode(const std::string& mode) {
     if (mode != "verify-full" && mode != "verify-ca" && mode != "require") {
         throw InvalidArgument(fmt::format(
-            "sslmode={} does not encrypt for sure, and Aurora DSQL demands it; use verify-full",
+            "sslmode={} does not guarantee encryption, which Aurora DSQL demands; use verify-full",
             mode));
     }
 }
@@ -151,12 +151,12 @@ public:
         if (failure->code() != Code::unauthorized) {
             return false;
         }
-        // Whatever was wrong with it, the next opening gets another one.
+        // The next opening gets another token, whatever the reason was.
         tokens_->invalidate(target_.key, params.find("password")->second);
         return sql::is_login_expired(*failure);
     }
 
-    // They are worth the same, so it does not matter which of ours is given back.
+    // All rights are equal, so any of them can be given back.
     void closed() noexcept override {
         Right right;
         {
@@ -197,8 +197,8 @@ private:
     std::vector<Right> rights_;  // One for each connection.
 };
 
-// One token cache for each profile and one part in each fleet, made when first needed: they have
-// threads.
+// One token cache for each profile and one FleetPart for each endpoint, made when first needed:
+// they have threads.
 class Caches {
 public:
     explicit Caches(SourceOptions options) : options_(std::move(options)) {}

@@ -3,6 +3,7 @@
 #include <future>
 
 #include "auth/test/token_cache_fixture.hpp"
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 
 #include <holdfast/pool/open_phases.hpp>
@@ -119,8 +120,8 @@ TEST(DsqlUrl, ThatCannotWorkIsRefusedWithTheCure) {
     EXPECT_THAT(refusal("dsql://" + host_name + "?port=1&port=2"), HasSubstr("'port' twice"));
 }
 
-// Whom we trust is passed on. Who we are says the token, so a certificate of ours is refused, with
-// its key and without.
+// The trusted authority is passed on. The token identifies the client, so a client certificate is
+// refused, with its key and without.
 TEST(DsqlUrl, TakesACertificateAuthorityAndNoCertificateOfOurs) {
     HOLDFAST_CHECK("connections dsn.certs");
     HOLDFAST_CHECK("connections dsn.key_without_cert");
@@ -138,7 +139,7 @@ TEST(DsqlUrl, TakesACertificateAuthorityAndNoCertificateOfOurs) {
     }
     const std::string both = authority + "&sslcert=/tmp/x.pem&sslkey=/tmp/x.key";
     EXPECT_THAT(refusal(both), HasSubstr("'sslcert'"));
-    // Whoever opens a database is told the same.
+    // Opening a database gives the same error.
     sql::DatabaseOptions options;
     options.sources["dsql"] = dsql_source();
     try {
@@ -216,7 +217,7 @@ TEST_F(DsqlSource, SignsInWithATokenForItsUser) {
     HOLDFAST_CHECK("connections inject.special");
     HOLDFAST_CHECK("connections dsn.escape");
     EXPECT_THAT(prepare().at("password"), AllOf(HasSubstr("/?"), HasSubstr("&"), HasSubstr("%2F")));
-    EXPECT_EQ(source->dialect().product, sql::Product::dsql);
+    EXPECT_EQ(source->dialect().name, url_scheme);
     const auto as_admin = check_statements(prepare());
     EXPECT_EQ(std::get<TokenGrant>(as_admin).action, Action::connect_admin);
     source = open(factory, "app");
@@ -239,13 +240,13 @@ TEST_F(DsqlSource, AReservoirSignsInAsAnybodyElse) {
         const auto signs_in = [&](const std::string& url) {
             return prepare(*factory(sql::parse_url(url)));
         };
-        const auto basic = signs_in("dsql://" + host_name + "?" + mode);
+        const auto basic = signs_in(fmt::format("dsql://{}?{}", host_name, mode));
         EXPECT_EQ(basic.at("user"), "admin");
         EXPECT_TRUE(std::holds_alternative<TokenGrant>(check_statements(basic)))
             << "the token is what was signed, with all its special characters";
 
-        const auto full = signs_in("dsql://app%40night@" + host_name +
-                                   ":5433/shop?application_name=a%26b&" + mode);
+        const auto full = signs_in(fmt::format(
+            "dsql://app%40night@{}:5433/shop?application_name=a%26b&{}", host_name, mode));
         EXPECT_EQ(full.at("user"), "app@night");
         EXPECT_EQ(full.at("port"), "5433");
         EXPECT_EQ(full.at("dbname"), "shop");
@@ -254,8 +255,8 @@ TEST_F(DsqlSource, AReservoirSignsInAsAnybodyElse) {
 
         EXPECT_EQ(code_of([&] { (void)signs_in(""); }), Code::invalid_argument);
         EXPECT_EQ(code_of([&] { (void)signs_in("dsql://?" + mode); }), Code::invalid_argument);
-        EXPECT_EQ(code_of([&] { (void)signs_in("dsql://a\x01b@" + host_name + "?" + mode); }),
-                  Code::invalid_argument);
+        const std::string damaged = fmt::format("dsql://a\x01b@{}?{}", host_name, mode);
+        EXPECT_EQ(code_of([&] { (void)signs_in(damaged); }), Code::invalid_argument);
     }
 }
 

@@ -46,13 +46,16 @@ ActivityEnd end_of_attempt(const ClaimedActivity& claim,
 
 std::optional<FailureInfo> total_exceeded(const ClaimedActivity& claim) {
     const std::optional<ActivityRetry>& retry = claim.task.retry;
-    if (claim.attempt < 2 || !retry || !retry->total_ms ||
-        since_queued(claim).count() <= *retry->total_ms) {
+    const std::optional<std::int64_t> total_ms = retry ? retry->total_ms : std::nullopt;
+    if (!total_ms) {
+        return std::nullopt;
+    }
+    if (claim.attempt < 2 || since_queued(claim).count() <= *total_ms) {
         return std::nullopt;
     }
     return FailureInfo{.kind = FailureKind::timeout,
                        .type = "TimedOut",
-                       .message = fmt::format("no attempt may begin after {} ms", *retry->total_ms),
+                       .message = fmt::format("no attempt may begin after {} ms", *total_ms),
                        .retryable = false,
                        .cause = claim.last_failure ? claim.last_failure->text() : std::string{}};
 }

@@ -8,9 +8,9 @@
 #include <string>
 #include <string_view>
 
-#include <fmt/core.h>
 #include <link.h>
 
+#include <holdfast/base/hex.hpp>
 #include <holdfast/flow/runtime.hpp>
 
 namespace holdfast::flow {
@@ -22,14 +22,6 @@ constexpr std::string_view owner{"GNU\0", 4};
 
 std::size_t padded(std::size_t bytes) {
     return (bytes + 3U) & ~std::size_t{3};
-}
-
-std::string hex(std::span<const std::byte> bytes) {
-    std::string text;
-    for (const std::byte byte : bytes) {
-        text += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
-    }
-    return text;
 }
 
 // Empty if it is not among these notes.
@@ -45,7 +37,8 @@ std::string id_among(std::span<const std::byte> notes) {
         }
         if (head.n_type == NT_GNU_BUILD_ID && head.n_namesz == owner.size() &&
             std::memcmp(notes.data(), owner.data(), owner.size()) == 0) {
-            return hex(notes.subspan(name, std::min<std::size_t>(head.n_descsz, own_id_bytes_max)));
+            return to_hex(
+                notes.subspan(name, std::min<std::size_t>(head.n_descsz, own_id_bytes_max)));
         }
         notes = notes.subspan(name + body);
     }

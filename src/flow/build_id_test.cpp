@@ -129,7 +129,7 @@ TEST_F(Builds, ABuildThatIsNotKnownIsNoOtherBuild) {
     EXPECT_EQ(client.info("v")->blocked.value().kind, BlockKind::nondeterminism);
 }
 
-// Whoever ends an execution writes the first event of the next; who runs its code is known later.
+// The worker that ends an execution writes the first event of the next; another may run its code.
 TEST_F(Builds, EveryExecutionSaysWhoRanIt) {
     client.start<&rounds>("r", 2);
     work_as<&before>("a1");

@@ -16,10 +16,10 @@ void require_bytes(std::string_view text, std::string_view what) {
             fmt::format("{} has {} bytes; give it 1 to {}", what, text.size(), name_bytes_max));
     }
     if (!is_utf8(text)) {
-        throw InvalidArgument(fmt::format("{} is not UTF-8; write it in that", what));
+        throw InvalidArgument(fmt::format("{} is not UTF-8; encode it as UTF-8", what));
     }
     if (text.find('\0') != std::string_view::npos) {
-        throw InvalidArgument(fmt::format("{} has a zero in it; leave it out", what));
+        throw InvalidArgument(fmt::format("{} contains a zero byte; remove it", what));
     }
 }
 

@@ -1,4 +1,4 @@
-// What ids and names of channels, signals, queries and updates must be to be stored.
+// Checks of ids and of names of channels, signals, queries and updates, before they are stored.
 #pragma once
 
 #include <string_view>

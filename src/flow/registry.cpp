@@ -89,7 +89,7 @@ std::optional<detail::Program> Registry::find_workflow(std::string_view name,
     if (found == workflows_.end()) {
         return std::nullopt;
     }
-    // What is no version is one that nobody has.
+    // Compared as text: a text that is not a version is not found.
     for (const auto& [known, program] : found->second.programs) {
         if (known.text() == version) {
             return program;
@@ -124,6 +124,7 @@ std::vector<std::string> Registry::versions(std::string_view name) const {
 
 std::vector<std::string> Registry::workflows() const {
     std::vector<std::string> names;
+    names.reserve(workflows_.size());
     for (const auto& [name, versions] : workflows_) {
         names.push_back(name);
     }
@@ -132,6 +133,7 @@ std::vector<std::string> Registry::workflows() const {
 
 std::vector<std::string> Registry::activities() const {
     std::vector<std::string> names;
+    names.reserve(activities_.size());
     for (const auto& [name, activity] : activities_) {
         names.push_back(name);
     }

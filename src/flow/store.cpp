@@ -17,7 +17,7 @@ sql::DatabaseOptions creating(sql::DatabaseOptions options) {
 
 // An embedded file belongs to the program that opens it; a server's schema belongs to its operator.
 void prepare_schema(sql::Database& db) {
-    if (db.dialect().product == sql::Product::sqlite) {
+    if (db.dialect().embedded) {
         sql::schema_apply(db, schema_part(), sql::TxOptions{});
     } else {
         sql::schema_require(db, schema_part(), sql::TxOptions{});
@@ -46,7 +46,7 @@ Store::Store(sql::Database& db, Provider& provider)
     prepare_schema(db);
 }
 
-// Only where other processes can be heard: within this one the bus is quicker.
+// Only if the database has notifications: within this process the bus is faster.
 std::unique_ptr<sql::Subscription> Store::listen() {
     if (!db_->dialect().notifies) {
         return nullptr;

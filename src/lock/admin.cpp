@@ -52,7 +52,7 @@ bool Locks::force_release(std::string_view key, Fence expected, const CallOption
     try {
         core_->call({.key = std::string(key)}, options, [&](const sql::TxOptions& tx_options) {
             core_->transact("LockForceRelease", tx_options, [&](sql::Tx& tx) {
-                // The counter first, as whoever takes the lock does: from here on nobody can.
+                // The counter first, as in an acquisition: from here on none can succeed.
                 tx.exec(statements::skip_fence.with(core_->tables()), counter);
                 const sql::Rows rows = tx.query(statements::find.with(core_->tables()), storage);
                 const auto held = rows.single();

@@ -109,7 +109,7 @@ TEST_P(LockAdmin, AForcedReleaseNeedsTheFenceThatWasSeen) {
     EXPECT_FALSE(accepted(ann.fence)) << "what the old holder writes is refused";
 }
 
-// Whoever looks for the reason later finds it, and no name that the log's readers may not have.
+// The log has the reason, and no identifier that is a secret.
 TEST_P(LockAdmin, AForcedReleaseIsLogged) {
     CapturingLogger logger;
     Locks told(db, {.owner = "carl", .logger = &logger});
@@ -124,7 +124,7 @@ TEST_P(LockAdmin, AForcedReleaseIsLogged) {
     EXPECT_EQ(logger.count("payroll"), 0U);
 }
 
-// Whoever waits first is called, and the key is kept for them; their ticket is not left behind.
+// The first waiter is notified, and the key is kept for it; its ticket is not left behind.
 TEST_P(LockAdmin, AForcedReleaseCallsTheFirstInLine) {
     Locks patient(db, {}, unhurried);  // Bob's turn must last until we have looked.
     const Grant ann = take("k", 60s);
@@ -259,7 +259,8 @@ TEST_F(LockCost, EveryCallIsOneRoundTrip) {
         << "the claims, and the commit";
 }
 
-// There is a cheap way for locks that nobody waits for. Whoever takes the wrong one learns it once.
+// There is a cheap way for locks without waiters. A release that takes the wrong way learns it
+// once.
 TEST_F(LockCost, AReleaseThatCallsSomebodyIsOneRoundTripAsWell) {
     Locks patient(db, {}, unhurried);
     const LockId bob = LockId::fresh();

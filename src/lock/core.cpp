@@ -40,10 +40,9 @@ LocksOptions completed(LocksOptions options) {
 }
 
 Capabilities capabilities_of(const sql::Dialect& dialect) {
-    const bool server = dialect.product != sql::Product::sqlite;
-    return {.backend = sql::to_string(dialect.product),
+    return {.backend = dialect.name,
             .supports_fencing = true,
-            .time_authority = server ? TimeAuthority::server : TimeAuthority::client};
+            .time_authority = dialect.embedded ? TimeAuthority::client : TimeAuthority::server};
 }
 
 // Conflicts of one key are short: many quick tries, each after anything from nothing to 200 ms.
@@ -82,16 +81,16 @@ Locks::Core::Core(sql::Database& db, LocksOptions options, const Hooks& hooks)
       capabilities_(capabilities_of(db.dialect())),
       lock_sql_(make_lock_sql(db, tables(), settings())),
       live_(options_.metrics, db.name(), clock_),
-      orphans_(*lock_sql_),
+      orphans_(*lock_sql_, clock_),
       line_(db, tables(), *lock_sql_, options_.call_timeout, hooks_.neighbourly) {
-    if (db.dialect().product == sql::Product::sqlite && !options_.names.schema.empty()) {
+    if (!db.dialect().schemas && !options_.names.schema.empty()) {
         throw LockError(LockCode::invalid_argument, "a SQLite file has no schemas; leave it empty");
     }
     const std::string warning = call({}, {}, [&](const sql::TxOptions& tx) {
         return lock_sql_->check_durability(tx, options_.accept_lost_commits);
     });
     if (!warning.empty()) {
-        logger_.warn("locks on a database that may forget", {{"reason", warning}});
+        logger_.warn("locks on a database that may lose commits", {{"reason", warning}});
     }
     if (Metrics* metrics = options_.metrics) {
         const auto counter = [&](std::string_view result) {
@@ -108,14 +107,14 @@ Locks::Core::Core(sql::Database& db, LocksOptions options, const Hooks& hooks)
         repeated_ = counter("repeated");
         release_failed_ = counter("release_failed");
         burned_ = metrics->counter("holdfast_lock_burned_fences_total",
-                                   "Fences that were counted for nobody: a race for the key was "
-                                   "lost after it had begun.",
+                                   "Fences that were counted but not granted: a race for the key "
+                                   "was lost after it had begun.",
                                    {{"db", db.name()}});
     }
 }
 
 std::size_t Locks::Core::storage_key_bytes() const {
-    return hooks_.storage_key_bytes.value_or(storage_key_bytes_max(db_.dialect().product));
+    return hooks_.storage_key_bytes.value_or(db_.dialect().key_bytes_max);
 }
 
 std::string Locks::Core::storage_key_of(std::string_view key) const {
@@ -197,11 +196,24 @@ void Locks::Core::refuse_if_stopped(const CallOptions& options) {
 
 Acquired Locks::Core::acquire(const Claim& claim, const CallOptions& options, bool own_id) {
     refuse_if_stopped(options);
-    Steady sent = clock_.steady_now();
+    const LockError::Context context{.key = claim.user_key, .lock_id = claim.lock_id.reveal()};
+    // One deadline for both tries.
+    const CallOptions within{options.stop, tx_options(options).deadline};
+    Steady sent{};
+    bool repeated = false;
     Claimed claimed;
     try {
-        claimed = claim_twice(claim, options, sent);
-    } catch (const LockError& failure) {
+        // If the first try has taken the lock, the second takes it over from itself. The lost try
+        // may still hold the filter's lock, so the second goes without.
+        claimed = call_twice(context, within, repeated, [&](sql::TxOptions tx) {
+            tx.urgent = false;
+            sent = clock_.steady_now();
+            return lock_sql_->claim(tx, claim, options_.herd_filter && !repeated);
+        });
+    } catch (LockError& failure) {
+        if (!failure.context().key) {  // Found by the code above the database: an overflow.
+            failure.set_context(context);
+        }
         if (own_id) {
             abandon(std::span(&claim, 1), failure);
         }
@@ -237,32 +249,6 @@ void Locks::Core::count_extend(const LockId& lock_id, std::optional<Steady> safe
     } else {
         lost_.add();
         live_.remove(lock_id);
-    }
-}
-
-// A lost answer is asked for once more with the same id: if the first try has taken the lock, the
-// second takes it over from itself.
-Claimed Locks::Core::claim_twice(const Claim& claim, const CallOptions& options, Steady& sent) {
-    const LockError::Context context{.key = claim.user_key, .lock_id = claim.lock_id.reveal()};
-    const sql::TxOptions tx = tx_options(options);
-    try {
-        return lock_sql_->claim(tx, claim, options_.herd_filter);
-    } catch (const std::exception&) {
-        LockError first = to_lock_error(std::current_exception(), context);
-        if (!first.indeterminate()) {
-            if (!first.context().key) {  // An overflow, which the lock_sql have found themselves.
-                first.set_context(context);
-            }
-            throw first;
-        }
-    }
-    repeated_.add();
-    try {
-        sent = clock_.steady_now();
-        return lock_sql_->claim(
-            tx, claim, false);  // The lost try may still hold the filter's lock.
-    } catch (const std::exception&) {
-        throw unknown(to_lock_error(std::current_exception(), context));
     }
 }
 
@@ -321,7 +307,7 @@ void Locks::Core::warn_of_overflow(const Claim& claim, Fence fence) {
     constexpr std::int64_t warnings_period_s = 60;
     if (value_of(fence) > static_cast<std::uint64_t>(fence_warn) &&
         first_in(warned_at_s_, seconds_of(clock_.steady_now()), warnings_period_s)) {
-        logger_.warn("a fence approaches its end",
+        logger_.warn("a fence counter approaches its maximum",
                      {{"fence", to_string(fence)},
                       {"maximum", format_fence(fence_max)},
                       {"key_hash", hashed_name(claim.user_key, options_.hash_secret)}});

@@ -1,4 +1,5 @@
-// What the parts of Locks share: settings, checks, and the way a call is made and its failure told.
+// What the parts of Locks share: settings, checks, and how calls are made and their failures
+// reported.
 #pragma once
 
 #include <atomic>
@@ -46,20 +47,20 @@ public:
     [[nodiscard]] bool is_live_at(std::int64_t expires_ms, std::int64_t now_ms) const;
     [[nodiscard]] std::optional<RawLockInfo> to_info(const sql::Rows& rows) const;
 
-    // `own_id`: nobody but us knows the claim's id, so nobody will try again with it.
+    // `own_id`: the claim's id was made here, so no caller will repeat the attempt with it.
     [[nodiscard]] Acquired acquire(const Claim& claim, const CallOptions& options, bool own_id);
-    // A grant whose lease is over when its answer arrives is of no use, and must not stay behind.
+    // A grant whose lease is over when its answer arrives is useless, and must not be left behind.
     void refuse_born_expired(std::span<const Grant> grants);
     [[nodiscard]] bool is_born_expired(Steady safe_until) const {
         return hooks_.refuse_born_expired && clock_.steady_now() >= safe_until;
     }
     [[noreturn]] void throw_born_expired() const;
-    // After a failure of unknown outcome: nobody will ever ask for these ids again.
+    // After a failure of unknown outcome: these ids will never be used again.
     void abandon(std::span<const Claim> claims, const LockError& failure);
     [[nodiscard]] Grant to_grant(const Claim& claim, const Claimed::Taken& taken, Steady sent);
     void clean_up(const std::string& storage_key, std::int64_t expires_ms, std::int64_t now_ms);
 
-    // For whoever has to find out later why a holder lost its lock.
+    // Logs why a holder lost its lock.
     void tell_forced(std::string_view key, Fence fence) const;
     void count_contended() const { contended_.add(); }
     void count_grant(const Grant& grant);
@@ -69,7 +70,7 @@ public:
     void count_extend(const LockId& lock_id, std::optional<Steady> safe_until);
 
     [[nodiscard]] sql::TxOptions tx_options(const CallOptions& options) const;
-    // For what is done on the side, whatever the caller's deadline is.
+    // For work on the side, independent of the caller's deadline.
     [[nodiscard]] sql::TxOptions brief() const;
 
     // A transaction of several round trips.
@@ -82,7 +83,7 @@ public:
         });
     }
 
-    // The same for what may be repeated: if the answer is lost, it is asked for once more.
+    // The same for calls that may be repeated: if the answer is lost, the call is made once more.
     // `repeated` says whether it was.
     template <class Work>
     auto call_twice(const LockError::Context& context,
@@ -92,7 +93,7 @@ public:
         try {
             return call(context, options, work);
         } catch (const LockError& error) {
-            if (!error.indeterminate() || !error.retryable()) {
+            if (!error.indeterminate() || error.lock_code() == LockCode::aborted) {
                 throw;
             }
         }
@@ -105,7 +106,7 @@ public:
         }
     }
 
-    // Makes a call and tells its failure as LockError. Arguments have been checked before.
+    // Makes a call and reports its failure as LockError. Requires: arguments are checked.
     template <class Work>
     auto call(const LockError::Context& context, const CallOptions& options, Work&& work)
         -> decltype(work(sql::TxOptions{})) {
@@ -142,9 +143,8 @@ public:
     static void refuse_if_stopped(const CallOptions& options);
 
 private:
-    // Whatever became of a second try, nobody knows about the first.
+    // Whatever the second try reports, the outcome of the first is unknown.
     [[nodiscard]] static LockError unknown(const LockError& second);
-    Claimed claim_twice(const Claim& claim, const CallOptions& options, Steady& sent);
     void warn_of_overflow(const Claim& claim, Fence fence);
 
     sql::Database& db_;

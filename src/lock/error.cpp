@@ -41,7 +41,7 @@ std::optional<Meaning> by_state(const sql::SqlState& state) {
         return unavailable;
     }
     if (category == "58") {
-        // A disk that fails, the server's or SQLite's: no bug, and nothing that waiting cures.
+        // A failing disk, the server's or SQLite's: not a bug, and waiting does not cure it.
         return Meaning{LockCode::service_unavailable, false};
     }
     if (category == "22" || one_of(text, {"23502", "23503", "23514", "54000"})) {
@@ -211,7 +211,7 @@ LockError to_lock_error(const std::exception_ptr& failure, LockError::Context co
         result.set_cause(failure);
         return result;
     } catch (...) {
-        LockError result(LockCode::internal, "something that is no exception was thrown");
+        LockError result(LockCode::internal, "something other than an exception was thrown");
         result.set_context(std::move(context));
         result.set_cause(failure);
         return result;

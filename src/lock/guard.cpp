@@ -10,8 +10,7 @@
 namespace holdfast::lock {
 
 Fence assert_held(sql::Tx& tx, Locks& locks, std::string_view key, const LockId& lock_id) {
-    const std::string storage =
-        storage_key("", normalised_key(key), storage_key_bytes_max(tx.dialect().product), 0);
+    const std::string storage = storage_key("", normalised_key(key), tx.dialect().key_bytes_max, 0);
     const sql::Rows rows =
         tx.query(statements::assert_held.with(locks.tables()), storage, lock_id.reveal());
     if (rows.empty()) {
@@ -27,13 +26,13 @@ bool accept_fence(sql::Tx& tx, Locks& locks, std::string_view resource, Fence fe
                     static_cast<std::int64_t>(value_of(fence))) == 1;
 }
 
-std::string assert_held_sql(sql::Product product, const sql::TableNames& tables) {
+std::string assert_held_sql(const sql::Dialect& dialect, const sql::TableNames& tables) {
     std::string text =
-        sql::render(product, "lock.assert_held", statements::assert_held.text(), &tables).text;
+        sql::render(dialect, "lock.assert_held", statements::assert_held.text(), &tables).text;
     // The clock's parameter. On a server it is the offset of tests. In a file it is the clock of
     // leases, which such a connection cannot read: there the lock id tells whether the lock was
     // taken over, and until then an expired one is still the caller's alone.
-    const std::string_view parameter = product == sql::Product::sqlite ? "?3" : "$3";
+    const std::string parameter{dialect.parameter_mark, '3'};
     text.replace(text.find(parameter), parameter.size(), "0");
     return text;
 }

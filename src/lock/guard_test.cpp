@@ -35,7 +35,7 @@ protected:
             return false;
         }
     }
-    // False if somebody stands in the way.
+    // False if the lock or its row is held.
     static bool takes_over(Locks& locks) {
         try {
             return std::holds_alternative<Grant>(
@@ -65,7 +65,7 @@ TEST_P(GuardStory, ATransactionCommitsOnlyWhileItsLockIsHeld) {
 }
 
 // Bob comes when Ann's lease is over, in the middle of her transaction. Where writers wait for each
-// other he has to come back; where nobody waits he gets the lock, and her commit is refused.
+// other he has to come back; elsewhere he gets the lock, and her commit is refused.
 TEST_P(GuardStory, ATakeoverAndAGuardedWriteAreNeverBothCommitted) {
     HOLDFAST_CHECK("locks N19");
     Locks locks(db);
@@ -131,8 +131,8 @@ TEST_P(GuardStory, AnOlderFenceIsRefusedAndTheSameAccepted) {
 TEST_P(GuardStory, TheGuardIsPublishedAsPlainSql) {
     Locks locks(db);
     const auto ann = std::get<Grant>(locks.acquire("account", 10s));
-    std::string text = assert_held_sql(db->dialect().product, locks.tables());
-    const std::string mark = GetParam() == test::Backend::sqlite ? "?" : "$";
+    std::string text = assert_held_sql(db->dialect(), locks.tables());
+    const std::string mark{db->dialect().parameter_mark};
     const auto put = [&](const std::string& parameter, const std::string& value) {
         text.replace(text.find(parameter), parameter.size(), value);
     };

@@ -13,6 +13,7 @@
 
 #include <holdfast/base/assert.hpp>
 #include <holdfast/base/base64url.hpp>
+#include <holdfast/base/hex.hpp>
 #include <holdfast/lock/error.hpp>
 
 namespace holdfast::lock {
@@ -79,12 +80,6 @@ std::string normalised_key(std::string_view key) {
     return normal;
 }
 
-std::size_t storage_key_bytes_max(sql::Product product) noexcept {
-    constexpr std::size_t dsql_max = 1000;
-    constexpr std::size_t others_max = 1700;
-    return product == sql::Product::dsql ? dsql_max : others_max;
-}
-
 std::string storage_key(std::string_view prefix,
                         std::string_view key,
                         std::size_t limit,
@@ -136,11 +131,7 @@ std::string hashed_name(std::string_view value, std::string_view secret) {
                                    mac.data(),
                                    &size);
     HOLDFAST_ASSERT(ok != nullptr && size == mac.size());
-    std::string text;
-    for (const unsigned char byte : std::span(mac).first(bytes_shown)) {
-        text += fmt::format("{:02x}", byte);
-    }
-    return text;
+    return to_hex(std::as_bytes(std::span(mac).first(bytes_shown)));
 }
 
 }  // namespace holdfast::lock

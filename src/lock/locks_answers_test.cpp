@@ -64,13 +64,13 @@ TEST_P(LockAnswers, FencesThatRunOutAreAnnounced) {
     take_and_release();
     db.tamper("UPDATE holdfast_fences SET fence = " + std::to_string(fence_warn - 1));
     EXPECT_EQ(take_and_release(), static_cast<std::uint64_t>(fence_warn));
-    EXPECT_EQ(logger.count("fence approaches"), 0U) << "not yet";
+    EXPECT_EQ(logger.count("fence counter approaches"), 0U) << "not yet";
     take_and_release();
     EXPECT_EQ(logger.count("fence=090000000000001 maximum=900000000000000"), 1U);
     EXPECT_EQ(logger.count(hashed_name("invoice/7")), 1U);
     EXPECT_EQ(logger.count("invoice/7"), 0U);
     take_and_release();
-    EXPECT_EQ(logger.count("fence approaches"), 1U) << "once a minute is enough";
+    EXPECT_EQ(logger.count("fence counter approaches"), 1U) << "once a minute is enough";
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, LockAnswers, every_setting(), setting_name);

@@ -17,8 +17,8 @@ struct AllTaken {  // Thrown out of a transaction to undo it.
     std::chrono::milliseconds retry_after;
 };
 
-// The place that this id has, from an attempt whose answer was lost, or else the first free one;
-// refuses takers who disagree about how many there are.
+// The place that this id has, from an attempt whose answer was lost, or else the first free one.
+// Throws if the current holders use another number of permits.
 int free_slot(const sql::Rows& rows,
               const LockId& permit_id,
               int permits,
@@ -72,8 +72,7 @@ Semaphore::Semaphore(Locks& locks, std::string_view key, int permits)
                         fmt::format("a semaphore has 1 to {} permits", permits_max));
     }
     // Not "fence:": a semaphore and a lock of one name do not share a counter.
-    fence_key_ =
-        storage_key("permits", key_, storage_key_bytes_max(locks.database().dialect().product), 0);
+    fence_key_ = storage_key("permits", key_, locks.database().dialect().key_bytes_max, 0);
 }
 
 std::variant<Permit, Busy> Semaphore::acquire(std::chrono::milliseconds ttl,
@@ -114,14 +113,14 @@ std::variant<Permit, Busy> Semaphore::acquire(std::chrono::milliseconds ttl,
 void Semaphore::take(Permit& permit, std::chrono::milliseconds ttl, const sql::TxOptions& options) {
     Locks::Core& core = *locks_.core_;
     sql::TxOptions tx_options = options;
-    tx_options.duplicate_is_conflict = true;  // Two who count for the first time.
+    tx_options.on_duplicate = sql::OnDuplicate::retry;  // Two first acquisitions at once.
     core.transact("LockTakePermit", tx_options, [&](sql::Tx& tx) {
-        // Counting first makes everybody who wants a permit of this key queue here.
+        // Counting first makes all acquisitions of this key queue here.
         const sql::Rows counted =
             tx.query(statements::next_permit_fence.with(core.tables()), fence_key_, key_);
         permit.fence = Fence{counted[0].get<std::uint64_t>(0)};
-        // Who extends a lease does not queue, and may be faster than we: look again then. Nobody
-        // can take a place meanwhile, so there are fewer each time.
+        // An extension does not queue, and may happen after the read: then read again. No place can
+        // be taken meanwhile, so there are fewer candidates each time.
         sql::Rows taken;
         while (taken.empty()) {
             permit.slot = free_slot(tx.query(statements::permits_of.with(core.tables()), key_),

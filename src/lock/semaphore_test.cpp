@@ -94,7 +94,7 @@ TEST_P(SemaphoreStory, PurgingTakesPermitsThatAreLongDeadAndNoCounter) {
     EXPECT_EQ(value_of(taken(three.acquire(10s)).fence), 4U);
 }
 
-// Eleven seconds pass whenever somebody looks.
+// Eleven seconds pass with every reading.
 class LeapingClock final : public Clock {
 public:
     [[nodiscard]] Steady steady_now() const override {

@@ -14,7 +14,7 @@ std::string_view text_of(std::optional<Missing> why) noexcept {
     return *why == Missing::expired ? "expired" : "not-found";
 }
 
-// Empty for a key that is no text at all: it was refused, and must not cost the event.
+// Empty for a key that is not valid text: the call was refused, but still gets its event.
 std::string hash_of(const std::optional<std::string>& value, std::string_view secret) {
     if (!value) {
         return {};
@@ -32,7 +32,7 @@ EventResult result_of(bool ok) noexcept {
 
 }  // namespace
 
-// Whom a call is about, raw.
+// The raw key or id of a call.
 struct Observed::Subject {
     std::optional<std::string> key{};
     std::optional<std::string> lock_id{};
@@ -92,7 +92,7 @@ void Observed::emit(Event event, const Subject& subject) const noexcept {
             event.lock_id = subject.lock_id;
         }
         options_.on_event(event);
-    } catch (...) {  // NOLINT(bugprone-empty-catch): the watcher's trouble is not the caller's.
+    } catch (...) {  // NOLINT(bugprone-empty-catch): a failing callback must not fail the call.
     }
 }
 

@@ -1,4 +1,4 @@
-// Events for every call, with hashes unless somebody asks for more.
+// Events for every call, with hashes unless raw identifiers are asked for.
 #include <holdfast/lock/telemetry.hpp>
 
 #include "test/fake_backend.hpp"

@@ -21,7 +21,7 @@ enum class Type : std::uint8_t { text, number };
 struct Table {
     std::string name;
     std::initializer_list<std::pair<std::string_view, Type>> columns;
-    // Each by itself: what ON CONFLICT and the guard rest on.
+    // Each by itself: ON CONFLICT and the guard depend on them.
     std::initializer_list<std::string_view> unique;
 };
 
@@ -40,10 +40,10 @@ Found look(sql::Database& db,
         .deadline = options.deadline.value_or(Deadline::after(std::chrono::seconds{5})),
         .stop = options.stop,
         .read_only = true};
-    const bool file = db.dialect().product == sql::Product::sqlite;
     const sql::Rows rows =
-        file ? db.run("LockVerify", reading, statements::describe_file, table).rows
-             : db.run("LockVerify", reading, statements::describe_server, table, schema).rows;
+        db.dialect().embedded
+            ? db.run("LockVerify", reading, statements::describe_file, table).rows
+            : db.run("LockVerify", reading, statements::describe_server, table, schema).rows;
     Found found;
     for (const sql::Row row : rows) {
         const auto [what, name, detail] = row.as<std::string, std::string, std::string>();
@@ -85,15 +85,15 @@ void compare(const Table& wanted, const Found& found, std::vector<std::string>& 
     for (const std::string_view column : wanted.unique) {
         if (!found.unique.contains(std::string(column))) {
             problems.push_back(
-                fmt::format("{} has no valid unique index on {} alone, of all rows: two could hold "
-                            "what one may",
+                fmt::format("{} has no valid unique index on {} alone, of all rows: duplicate "
+                            "rows are possible",
                             wanted.name,
                             column));
         }
     }
     if (!found.ordinary) {
         problems.push_back(fmt::format(
-            "the table {} is UNLOGGED or no table of this server: a crash can set it back",
+            "the table {} is UNLOGGED or not an ordinary table: a crash can set it back",
             wanted.name));
     }
 }

@@ -57,13 +57,12 @@ void check(const Config& config) {
             fmt::format("overshoot is {}; give 0 to {}", config.overshoot, target_max));
     require(config.slots >= 0, "slots are negative; give 0 or more");
     require(config.guard >= nanoseconds{0} && config.guard < config.life,
-            "guard must be shorter than its life, and not negative");
+            "guard must be shorter than life, and not negative");
     require(config.life_jitter >= nanoseconds{0}, "life_jitter is negative; give 0 or more");
     require(config.lead >= nanoseconds{0} && config.lead < config.life - config.guard,
-            "lead must be shorter than its life without the guard, and not negative");
+            "lead must be shorter than life without guard, and not negative");
     require(config.look_every >= nanoseconds{0}, "look_every is negative; give 0 or more");
-    require(config.warm >= 0 && config.warm <= config.target,
-            "warm must be from 0 to its target, or it would never be");
+    require(config.warm >= 0 && config.warm <= config.target, "warm must be from 0 to target");
     require(config.warm_up_max >= nanoseconds{0}, "warm_up_max is negative; give 0 or more");
     require(config.idle_max > nanoseconds{0}, "idle_max must be positive");
     require(config.check_after >= nanoseconds{0}, "check_after is negative; give 0 or more");

@@ -1,4 +1,4 @@
-// The assertions of the pool that ships: all are evaluated, and every violation is told.
+// The assertions of the current pool: all are evaluated, and every violation is reported.
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -46,7 +46,7 @@ private:
             case AssertionKind::max_total_connections:
                 return check_count(a, seen.peaks, "connections", "were open at a time");
             case AssertionKind::max_wasted_opens:
-                return check_count(a, seen.wasted, "connections", "were opened for nothing");
+                return check_count(a, seen.wasted, "connections", "were opened without need");
             case AssertionKind::zero_empty:
                 return check_count(a, asked(), "requests", "were not served at once");
             case AssertionKind::no_leak:
@@ -143,7 +143,7 @@ private:
         }
     }
 
-    // Told with the moment of the first that was one too many, and whose it was.
+    // Reported with the time and the service of the first that was one too many.
     void check_count(const Assertion& a,
                      const std::vector<Incident>& incidents,
                      const char* unit,
@@ -177,13 +177,13 @@ private:
             }
         };
         const std::vector<Incident>& orphans = result_.seen.orphans;
-        told(std::abs(result_.seen.leaked), "", "connections belong to nobody");
+        told(std::abs(result_.seen.leaked), "", "connections have no owner");
         told(std::ssize(orphans),
              orphans.empty() ? "" : busiest(orphans),
-             "slots are counted whose process is gone");
+             "slots are counted for processes that are gone");
     }
 
-    // Told with the first who waited for longer than that.
+    // Reported with the first request that waited longer.
     void check_wait(const Assertion& a) {
         const Time wait = quantile(result_.seen.waits, a.quantile);
         if (wait <= a.limit) {
@@ -332,7 +332,7 @@ private:
         }
     }
 
-    // When each asked who was not served at once, in order of time.
+    // When each request came that was not served at once, in order of time.
     [[nodiscard]] std::vector<Incident> asked() const {
         std::vector<Incident> all;
         all.reserve(result_.seen.empties.size());
@@ -347,7 +347,7 @@ private:
         return scenario_.services[service].name;
     }
 
-    // Whose most of them are; the first in file order, if several have as many.
+    // The service with most of them; the first in file order, if several have as many.
     [[nodiscard]] std::string busiest(std::span<const Incident> incidents) const {
         std::vector<std::size_t> counts(scenario_.services.size());
         for (const Incident& one : incidents) {

@@ -22,7 +22,7 @@ Outcome run_one(const Job& job, const std::stop_token& stop) {
             .violations = std::move(result.violations)};
 }
 
-// Threads take the next job until there is none or somebody has failed.
+// Threads take the next job until there is none or one has failed.
 class Batch {
 public:
     Batch(std::span<const Job> jobs, const BatchOptions& options)
@@ -49,7 +49,7 @@ private:
     void work() {
         for (std::size_t i = next_++; i < jobs_.size(); i = next_++) {
             if (options_.stop.stop_requested()) {
-                return;  // Short simulations do not look for themselves.
+                return;  // Short simulations do not check the stop token themselves.
             }
             try {
                 outcomes_[i] = run_one(jobs_[i], options_.stop);

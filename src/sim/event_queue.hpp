@@ -1,5 +1,5 @@
-// What is to happen, in order of time; at one instant in the order in which it was scheduled. That
-// rule is part of the models: it decides who gets the last permit of a second.
+// Future events in order of time; at one instant in the order in which they were scheduled. That
+// rule is part of the models: it decides which service gets the last permit of a second.
 #pragma once
 
 #include <algorithm>

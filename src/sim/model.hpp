@@ -26,7 +26,7 @@ namespace holdfast::sim {
                                     std::uint64_t seed,
                                     const Watch& watch);
 
-// Everybody has a generator of its own, so that one more service changes nobody else's numbers.
+// Each service has its own generator, so that one more service does not change the others' numbers.
 [[nodiscard]] std::uint64_t seed_of(std::uint64_t seed,
                                     std::string_view owner,
                                     std::string_view purpose) noexcept;
@@ -34,7 +34,7 @@ namespace holdfast::sim {
 // The assertions of the older models. The first violation ends the evaluation, as it always did.
 [[nodiscard]] std::vector<Violation> check_compat(const Scenario& scenario, const Result& result);
 
-// Those of the pool that ships: all of them, each with everything it found.
+// Those of the current pool: all of them, each with everything it found.
 [[nodiscard]] std::vector<Violation> check_assertions(const Scenario& scenario,
                                                       const Result& result);
 
@@ -52,7 +52,7 @@ struct FleetTotal {
 // Adds one to the second of `now`.
 void count_open(std::vector<std::uint32_t>& opens, Time now);
 
-// Lets everything happen, up to the end.
+// Processes all events up to the end.
 template <class What, class Handle>
 void run_events(EventQueue<What>& events, const Watch& watch, Handle handle) {
     constexpr std::uint64_t look_every = 1 << 10;  // A minute can be very full.

@@ -11,12 +11,12 @@ namespace {
 
 // The older models look for expired connections so often; the machine is woken at the moment.
 constexpr double scan_lag_s = 0.5;
-// With more of the limit spent on replacement, a restart or a loss is not made good in good time.
+// With more of the limit spent on replacement, recovery from a restart or a loss takes too long.
 constexpr double replacement_share_max = 0.5;
 // Above it a rolling restart, which holds old and new connections, meets the ceiling.
 constexpr double ceiling_share_max = 0.8;
 constexpr double age_margin_s = 300;
-// Blocks of slots that are larger leave somebody far from what is due to it.
+// Larger slot blocks leave some process far from its fair share.
 constexpr double block_share_max = 0.1;
 
 struct Facts {
@@ -263,7 +263,7 @@ private:
             share,
             "block / (ceiling x target / N), smallest process",
             share > block_share_max
-                ? fmt::format("somebody misses a tenth of its due; take blocks of at most {:.0f}",
+                ? fmt::format("a process misses a tenth of its share; use blocks of at most {:.0f}",
                               std::max(1.0, std::floor(block_share_max * least)))
                 : "");
     }

@@ -26,7 +26,7 @@ TEST(Plan, AgreesWithTheFormulas) {
     EXPECT_NEAR(line(scenario, "first_wave_peak_per_s").value, 2'000.0 / 120, 0.01);
     EXPECT_EQ(line(scenario, "first_wave_plateau_s").value, 100);
     EXPECT_EQ(line(scenario, "waves_merge_at_generation").value, 5);
-    EXPECT_EQ(line(scenario, "refills").value, 6'000) << "as published";
+    EXPECT_EQ(line(scenario, "refills").value, 6'000) << "as the simulation gives";
     EXPECT_NEAR(line(scenario, "first_wave_dip").value, 8.3, 0.05);
     EXPECT_EQ(line(shipped("workload-test", Profile::compat_r), "waste_opens_per_s").value, 35);
     EXPECT_EQ(line(shipped("compat-s/local", Profile::compat_s), "cohort_recovery_s").value, 10);

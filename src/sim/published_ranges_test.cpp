@@ -1,10 +1,10 @@
-// Figures that were published as ranges, because chance decides them.
+// Figures that are recorded as ranges, because chance decides them.
 //
-// A range is the least and the most of n seeds of a generator that nobody knows, so it is no bound
-// that every seed could keep. What it must keep is the law of such ranges. If n values are drawn
+// A range is the least and the most of n seeds of an unknown generator, so it is not a bound that
+// every seed could keep. What it must keep is the law of such ranges. If n values are drawn
 // independently of each other, the share of all values that lies between the least and the most of
 // them is distributed as Beta(n - 1, 2), with the mean (n - 1) / (n + 1); where values can be equal
-// it is no smaller. So of m seeds of ours no fewer lie within than the beta-binomial law allows,
+// it is not smaller. So of m seeds of ours no fewer lie within than the beta-binomial law allows,
 // and the one in the middle lies within, unless all n were on one side of it.
 #include <cmath>
 #include <functional>
@@ -90,7 +90,7 @@ struct Published {
 struct PublishedRun {
     const char* scenario;
     Profile profile;
-    int of;         // So many seeds were published.
+    int of;         // So many seeds are recorded.
     int converged;  // Seconds until all connections are there.
     std::vector<Published> ranges;
 };
@@ -149,7 +149,7 @@ INSTANTIATE_TEST_SUITE_P(
             5,
             220,
             {{"lowest", 21'727, 21'834, read_lowest}, {"denies", 11'230, 11'878, read_denies}}},
-        // Of the pool that ships, with first lives that are spread.
+        // Of the current pool, with first lives that are spread.
         PublishedRun{"ecs-150wps",
                      Profile::standard,
                      6,

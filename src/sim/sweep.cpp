@@ -169,8 +169,10 @@ std::vector<std::uint64_t> parse_seeds(std::string_view text) {
     const auto last =
         dots == std::string_view::npos ? first : parse_number<std::uint64_t>(text.substr(dots + 2));
     if (!first || !last || *last < *first || *last - *first >= runs_max) {
-        throw InvalidArgument(fmt::format(
-            "--seeds: '{}' are no seeds; write 7, or 1..200, at most {}", text, runs_max));
+        throw InvalidArgument(
+            fmt::format("--seeds: '{}' is not a seed or a range of at most {}; write 7 or 1..200",
+                        text,
+                        runs_max));
     }
     std::vector<std::uint64_t> seeds;
     for (std::uint64_t seed = *first; seeds.size() <= *last - *first; ++seed) {
@@ -182,7 +184,8 @@ std::vector<std::uint64_t> parse_seeds(std::string_view text) {
 Axis parse_axis(std::string_view text) {
     const auto equals = text.find('=');
     if (equals == std::string_view::npos || equals == 0 || equals + 1 == text.size()) {
-        throw InvalidArgument(fmt::format("'{}' is no sweep; write KEY=1,5,9 or KEY=1..9/2", text));
+        throw InvalidArgument(
+            fmt::format("'{}' is not a sweep; write KEY=1,5,9 or KEY=1..9/2", text));
     }
     Axis axis{.key = std::string(text.substr(0, equals)), .values = {}};
     std::string_view rest = text.substr(equals + 1);

@@ -1,4 +1,4 @@
-// Notices when conflicts become a habit.
+// Warns when conflicts are frequent.
 #pragma once
 
 #include <map>

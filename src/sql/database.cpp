@@ -22,7 +22,7 @@ std::string default_name(const Url& url) {
 }
 
 std::unique_ptr<Driver> open_driver(const Url& url, const DatabaseOptions& options) {
-    if (url.scheme == "sqlite") {
+    if (url.embedded()) {
         return open_sqlite(url, options);
     }
     if (url.scheme == "postgres" || url.scheme == "postgresql") {

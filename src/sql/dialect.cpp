@@ -1,34 +1,71 @@
 #include <holdfast/sql/dialect.hpp>
 
 #include <array>
+#include <limits>
+
+#include <fmt/core.h>
+
+#include <holdfast/base/error.hpp>
 
 namespace holdfast::sql {
 namespace {
 
-constexpr Dialect sqlite{.product = Product::sqlite,
-                         .locks_block = true,
-                         .notifies = false,
-                         .transactional_ddl = true,
-                         .advisory_locks = false,
-                         .skip_locked = false,
-                         .clock_moves = false,
-                         .cancels = true};
-constexpr Dialect postgres{.product = Product::postgres,
-                           .locks_block = true,
-                           .notifies = true,
-                           .transactional_ddl = true,
-                           .advisory_locks = true,
-                           .skip_locked = true,
-                           .clock_moves = true,
-                           .cancels = true};
-constexpr Dialect dsql{.product = Product::dsql,
-                       .locks_block = false,
-                       .notifies = false,
-                       .transactional_ddl = false,
-                       .advisory_locks = false,
-                       .skip_locked = false,
-                       .clock_moves = false,
-                       .cancels = false};
+constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
+
+constexpr std::array dialects{Dialect{.product = Product::sqlite,
+                                      .name = "sqlite",
+                                      .embedded = true,
+                                      .schemas = false,
+                                      .parameter_mark = '?',
+                                      .value_bytes_max = no_limit,
+                                      .key_bytes_max = 1700,
+                                      .search_tables = true,
+                                      .relaxed_commits = false,
+                                      .pooling_proxies = false,
+                                      .internal_errors_pass = false,
+                                      .locks_block = true,
+                                      .notifies = false,
+                                      .transactional_ddl = true,
+                                      .advisory_locks = false,
+                                      .skip_locked = false,
+                                      .clock_moves = false,
+                                      .cancels = true},
+                              Dialect{.product = Product::postgres,
+                                      .name = "postgres",
+                                      .embedded = false,
+                                      .schemas = true,
+                                      .parameter_mark = '$',
+                                      .value_bytes_max = no_limit,
+                                      .key_bytes_max = 1700,
+                                      .search_tables = true,
+                                      .relaxed_commits = true,
+                                      .pooling_proxies = true,
+                                      .internal_errors_pass = false,
+                                      .locks_block = true,
+                                      .notifies = true,
+                                      .transactional_ddl = true,
+                                      .advisory_locks = true,
+                                      .skip_locked = true,
+                                      .clock_moves = true,
+                                      .cancels = true},
+                              Dialect{.product = Product::dsql,
+                                      .name = "dsql",
+                                      .embedded = false,
+                                      .schemas = true,
+                                      .parameter_mark = '$',
+                                      .value_bytes_max = std::size_t{1} << 20U,
+                                      .key_bytes_max = 1000,
+                                      .search_tables = false,
+                                      .relaxed_commits = false,
+                                      .pooling_proxies = false,
+                                      .internal_errors_pass = true,
+                                      .locks_block = false,
+                                      .notifies = false,
+                                      .transactional_ddl = false,
+                                      .advisory_locks = false,
+                                      .skip_locked = false,
+                                      .clock_moves = false,
+                                      .cancels = false}};
 
 // `#` is the number of the clock's parameter. PostgreSQL's clock is read when the expression is
 // evaluated, after any lock the statement waited for; its parameter is the test's offset. SQLite's
@@ -69,36 +106,30 @@ constexpr std::array holes{
 
 }  // namespace
 
-std::string_view to_string(Product product) noexcept {
-    switch (product) {
-        case Product::sqlite:
-            return "sqlite";
-        case Product::postgres:
-            return "postgres";
-        case Product::dsql:
-            return "dsql";
-    }
-    return "";
-}
-
 const Dialect& dialect_of(Product product) noexcept {
-    switch (product) {
-        case Product::postgres:
-            return postgres;
-        case Product::dsql:
-            return dsql;
-        case Product::sqlite:
-            break;
-    }
-    return sqlite;
+    return dialects[static_cast<std::size_t>(product)];
 }
 
-std::string_view fill_hole(Product product, std::string_view name) noexcept {
+const Dialect& dialect_named(std::string_view name) {
+    for (const Dialect& dialect : dialects) {
+        if (dialect.name == name) {
+            return dialect;
+        }
+    }
+    throw InvalidArgument(
+        fmt::format("there is no dialect '{}'; choose from sqlite, postgres, dsql", name));
+}
+
+std::span<const Dialect> every_dialect() noexcept {
+    return dialects;
+}
+
+std::string_view fill_hole(const Dialect& dialect, std::string_view name) noexcept {
     for (const Hole& hole : holes) {
         if (hole.name != name) {
             continue;
         }
-        switch (product) {
+        switch (dialect.product) {
             case Product::postgres:
                 return hole.postgres;
             case Product::dsql:

@@ -1,4 +1,4 @@
-// The seam between the engine and a database.
+// The interface between the engine and a database.
 //
 // A driver runs one attempt: begin, body, commit. It knows nothing of retries, names or metrics;
 // the engine knows nothing of sockets and files.

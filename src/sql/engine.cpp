@@ -33,6 +33,11 @@ void require_arguments(const Rendered& text, std::size_t given) {
     }
 }
 
+// `duplicates`: how many the call has met, this one included.
+bool retries_duplicate(OnDuplicate rule, int duplicates) {
+    return rule == OnDuplicate::retry || (rule == OnDuplicate::retry_once && duplicates == 1);
+}
+
 }  // namespace
 
 // One call of `repeat`: what is asked for, and how far it has come.
@@ -42,6 +47,7 @@ struct Engine::Attempts {
     RetryPolicy policy;
     OperationMetrics& metrics;
     int made = 0;
+    int duplicates = 0;
     std::exception_ptr last = nullptr;  // The newest conflict.
 };
 
@@ -92,7 +98,7 @@ Result Engine::run(std::string_view operation,
 }
 
 Result Engine::run(std::string_view operation, const TxOptions& options, const BuiltQuery& query) {
-    Rendered text = render(dialect().product, query.name, query.text);
+    Rendered text = render(dialect(), query.name, query.text);
     text.once = true;
     require_arguments(text, query.args.size());
     if (text.writes) {
@@ -200,7 +206,8 @@ void Engine::repeat(std::string_view operation,
 
 void Engine::judge(Attempts& attempts, const Error& error) {
     ErrorClass error_class = classify(error);
-    if (error_class == ErrorClass::duplicate && attempts.options.duplicate_is_conflict) {
+    if (error_class == ErrorClass::duplicate &&
+        retries_duplicate(attempts.options.on_duplicate, ++attempts.duplicates)) {
         error_class = ErrorClass::retryable;
     }
     count_error(attempts, error_class, error);
@@ -226,7 +233,7 @@ void Engine::pause(Attempts& attempts, const Error& error) {
         clock_.sleep_until(until, attempts.options.stop);
         return;  // The next round sees whether the caller has stopped.
     }
-    // A sleep beyond the deadline would be in vain.
+    // A sleep beyond the deadline is useless.
     Error late(Code::deadline,
                Outcome::not_applied,
                fmt::format("{} met a conflict and has no time left to try again; give it a later "
@@ -307,12 +314,13 @@ std::string Engine::read_found(const Guard& guard, const FencedStatement& statem
             .deadline = Deadline::after(patience), .stop = {}, .read_only = true};
         return describe_found(driver_->run(options, Call{&text, key}, clock_offset_us()).rows);
     } catch (const Error&) {
-        return "something that could not be read";  // The lost guard is the news, not this.
+        return "something that could not be read";  // Report the lost guard instead.
     }
 }
 
 const Rendered& Engine::rendered(const Statement& statement, std::size_t arguments) {
     const Rendered* text = nullptr;
+    // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): the address is the key.
     const RenderedKey key{statement.text().data(),
                           statement.names() == nullptr ? 0 : statement.names()->id()};
     {
@@ -324,7 +332,7 @@ const Rendered& Engine::rendered(const Statement& statement, std::size_t argumen
     }
     if (text == nullptr) {
         auto fresh = std::make_unique<Rendered>(
-            render(dialect().product, statement.name(), statement.text(), statement.names()));
+            render(dialect(), statement.name(), statement.text(), statement.names()));
         const std::unique_lock lock(mutex_);
         text = rendered_.try_emplace(key, std::move(fresh)).first->second.get();
     }

@@ -1,4 +1,4 @@
-// The retry engine: the one place where a transaction is attempted, judged, counted and repeated.
+// The retry engine: the one place where transactions are run, counted and retried.
 #pragma once
 
 #include <functional>
@@ -89,7 +89,7 @@ private:
     void repeat(std::string_view operation,
                 const TxOptions& options,
                 const std::function<void(const AttemptOptions&)>& attempt);
-    // Judges the exception in flight: returns if the attempt may be repeated, after the pause.
+    // Classifies the exception in flight: returns if the attempt may be repeated, after the pause.
     void judge(Attempts& attempts, const Error& error);
     void pause(Attempts& attempts, const Error& error);
     void refuse_if_over(const Attempts& attempts) const;

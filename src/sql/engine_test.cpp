@@ -201,8 +201,23 @@ TEST(Retry, AFailureToBeginIsNotRetried) {
 TEST(Retry, ADuplicateIsAConflictOnlyForWhoSaysSo) {
     Bench bench;
     bench.driver->fail(Strikes::at_statement, trouble("23505"));
-    bench.transact({.duplicate_is_conflict = true});
+    bench.transact({.on_duplicate = OnDuplicate::retry});
     EXPECT_EQ(bench.driver->attempts, 2);
+}
+
+// The first may be a race; the second says that the caller's own row is in the way.
+TEST(Retry, TheSecondDuplicateIsThrownIfOnlyOneIsRetried) {
+    Bench bench;
+    bench.driver->fail(Strikes::at_statement, trouble("23505"));
+    bench.transact({.on_duplicate = OnDuplicate::retry_once});
+    EXPECT_EQ(bench.driver->attempts, 2);
+
+    Bench other;
+    other.driver->fail(Strikes::at_statement, trouble("23505"));
+    other.driver->fail(Strikes::at_statement, trouble("23505"));
+    EXPECT_EQ(test::code_of([&] { other.transact({.on_duplicate = OnDuplicate::retry_once}); }),
+              Code::already_exists);
+    EXPECT_EQ(other.driver->attempts, 2);
 }
 
 TEST(Retry, ACallerWhoHasStoppedBeginsNothing) {

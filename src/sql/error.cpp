@@ -7,7 +7,7 @@
 namespace holdfast::sql {
 namespace {
 
-// The code that callers see, for each class of trouble.
+// The code that callers see, for each class of error.
 Code code_of(ErrorClass error_class, SqlState state) noexcept {
     switch (error_class) {
         case ErrorClass::condition_failed:

@@ -17,17 +17,15 @@ constexpr std::string_view only_mark = "-- only:";
     throw InvalidArgument(fmt::format("migration {} {}; correct the file", file.name, why));
 }
 
-// Whether an `-- only:` line names the product; refuses names that no product has.
-bool names(const MigrationFile& file, std::string_view list, Product product) {
+// Whether an `-- only:` line names the dialect; refuses names that no dialect has.
+bool names(const MigrationFile& file, std::string_view list, const Dialect& dialect) {
     std::istringstream words{std::string(list)};
     bool found = false;
     for (std::string word; words >> word;) {
-        const bool known = word == to_string(Product::sqlite) ||
-                           word == to_string(Product::postgres) || word == to_string(Product::dsql);
-        if (!known) {
+        if (std::ranges::find(every_dialect(), word, &Dialect::name) == every_dialect().end()) {
             refuse(file, fmt::format("names the unknown database '{}'", word));
         }
-        found = found || word == to_string(product);
+        found = found || word == dialect.name;
     }
     return found;
 }
@@ -43,7 +41,7 @@ std::string_view trimmed(std::string_view text) {
 }  // namespace
 
 std::vector<std::string> migration_steps(const MigrationFile& file,
-                                         Product product,
+                                         const Dialect& dialect,
                                          const TableNames* names_of_tables) {
     std::vector<std::string> steps;
     std::string statement;
@@ -52,7 +50,7 @@ std::vector<std::string> migration_steps(const MigrationFile& file,
     std::istringstream lines{std::string(file.text)};
     for (std::string line; std::getline(lines, line);) {
         if (!quoted && trimmed(line).starts_with(only_mark)) {
-            wanted = names(file, trimmed(line).substr(only_mark.size()), product);
+            wanted = names(file, trimmed(line).substr(only_mark.size()), dialect);
             continue;
         }
         for (std::size_t i = 0; i < line.size(); ++i) {
@@ -68,7 +66,7 @@ std::vector<std::string> migration_steps(const MigrationFile& file,
             }
             const std::string text{trimmed(statement)};
             if (wanted && !text.empty()) {
-                steps.push_back(render(product, file.name, text, names_of_tables).text);
+                steps.push_back(render(dialect, file.name, text, names_of_tables).text);
             }
             statement.clear();
             wanted = true;

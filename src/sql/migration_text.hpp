@@ -8,11 +8,11 @@
 
 namespace holdfast::sql {
 
-// The statements of a file for one product, holes filled, without comments. A statement ends with
+// The statements of a file for one dialect, holes filled, without comments. A statement ends with
 // `;`. A line `-- only: sqlite` or `-- only: postgres dsql` before a statement limits it to those.
-// Refuses an unknown hole or product and a statement without its `;`.
+// Refuses an unknown hole or dialect and a statement without its `;`.
 [[nodiscard]] std::vector<std::string> migration_steps(const MigrationFile& file,
-                                                       Product product,
+                                                       const Dialect& dialect,
                                                        const TableNames* names = nullptr);
 
 }  // namespace holdfast::sql

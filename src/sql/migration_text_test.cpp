@@ -9,7 +9,7 @@ namespace holdfast::sql {
 namespace {
 
 std::vector<std::string> steps(std::string_view text, Product product) {
-    return migration_steps(MigrationFile{"0001_test", text}, product);
+    return migration_steps(MigrationFile{"0001_test", text}, dialect_of(product));
 }
 
 TEST(Migration, IsSplitIntoStatementsWithoutComments) {

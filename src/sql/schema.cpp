@@ -75,7 +75,7 @@ public:
     SchemaSteps(Database& db, const SchemaPart& part, const TxOptions& options)
         : db_(db), part_(part), options_(options) {
         // Two processes that create the same table or row at once meet as a duplicate key.
-        options_.duplicate_is_conflict = true;
+        options_.on_duplicate = OnDuplicate::retry;
         options_.retry = RetryPolicy{.max_retries = 20,
                                      .base_delay = std::chrono::milliseconds{5},
                                      .max_delay = std::chrono::milliseconds{500}};
@@ -117,9 +117,8 @@ private:
     }
 
     bool table_exists() {
-        const Statement& statement = db_.dialect().product == Product::sqlite
-                                         ? statements::schema_table_sqlite
-                                         : statements::schema_table_postgres;
+        const Statement& statement = db_.dialect().embedded ? statements::schema_table_sqlite
+                                                            : statements::schema_table_postgres;
         const Result found = db_.run("SchemaStatus", reading(), statement);
         return found.rows[0].get<std::int64_t>(0) > 0;
     }
@@ -133,11 +132,10 @@ private:
         db_.run("SchemaPart", options_, statements::schema_insert, part_.name);
     }
 
-    // One step. If another process has done it meanwhile, that is as good.
+    // One step, unless another process has done it meanwhile.
     void advance(const PartStatus& from) {
         const auto& file = part_.files[static_cast<std::size_t>(from.version)];
-        const std::vector<std::string> steps =
-            migration_steps(file, db_.dialect().product, part_.names);
+        const std::vector<std::string> steps = migration_steps(file, db_.dialect(), part_.names);
         const auto step = static_cast<std::size_t>(from.step);
         const bool last = step + 1 >= steps.size();
         const Guard guard{.what = fmt::format("the schema part '{}'", part_.name),
@@ -147,7 +145,7 @@ private:
         const std::int64_t next = last ? 0 : from.step + 1;
         const std::string* const text = step < steps.size() ? &steps[step] : nullptr;
 
-        // Where DDL cannot share a transaction it comes first, and must bear repetition.
+        // Where DDL cannot share a transaction it comes first, and must be repeatable.
         const bool alone =
             text != nullptr && !db_.dialect().transactional_ddl && is_definition(*text);
         if (alone) {
@@ -189,8 +187,8 @@ private:
                 throw Error(
                     Code::condition_failed,
                     Outcome::not_applied,
-                    fmt::format("the index {} was built {} times and is not valid; sys.jobs "
-                                "tells why, mend it and apply the schema again",
+                    fmt::format("the index {} was built {} times and is not valid; see sys.jobs "
+                                "for the reason, correct it and apply the schema again",
                                 *index,
                                 builds_max));
             }
@@ -204,7 +202,7 @@ private:
     // Another process may have been faster, or this one may have died before it stored the step.
     void define_or_find(const std::string& text) {
         TxOptions options = options_;
-        options.duplicate_is_conflict = false;
+        options.on_duplicate = OnDuplicate::fail;
         try {
             db_.transact("SchemaStep", options, [&](Tx& tx) { tx.session_.run_script(text); });
         } catch (const DatabaseError& error) {
@@ -216,7 +214,7 @@ private:
 
     void wait_for_job(const std::string& index) {
         constexpr std::chrono::milliseconds between_looks{20};
-        const auto next_look = std::chrono::steady_clock::now() + between_looks;
+        const auto next_look = system_clock().steady_now() + between_looks;
         if (!system_clock().sleep_until(next_look, options_.stop) || options_.deadline.passed()) {
             throw Error(Code::deadline,
                         Outcome::not_applied,
@@ -231,11 +229,11 @@ private:
     TxOptions options_;
 };
 
-std::string schema_dump(const SchemaPart& part, Product product) {
+std::string schema_dump(const SchemaPart& part, const Dialect& dialect) {
     std::string text;
     for (const MigrationFile& file : part.files) {
         text += fmt::format("-- {} {}\n", part.name, file.name);
-        for (const std::string& step : migration_steps(file, product, part.names)) {
+        for (const std::string& step : migration_steps(file, dialect, part.names)) {
             text += step + ";\n";
         }
     }

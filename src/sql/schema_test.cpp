@@ -133,10 +133,10 @@ TEST_P(SchemaStory, TwoProcessesThatMigrateAtOnceShareTheWork) {
 INSTANTIATE_TEST_SUITE_P(Every, SchemaStory, test::every_backend(), test::backend_name);
 
 TEST(SchemaDump, GivesTheStatementsOfEachDialect) {
-    EXPECT_NE(schema_dump(new_part, Product::sqlite).find("STRICT"), std::string::npos);
-    EXPECT_NE(schema_dump(new_part, Product::postgres).find("CREATE INDEX  ledger_note"),
+    EXPECT_NE(schema_dump(new_part, dialect_named("sqlite")).find("STRICT"), std::string::npos);
+    EXPECT_NE(schema_dump(new_part, dialect_named("postgres")).find("CREATE INDEX  ledger_note"),
               std::string::npos);
-    EXPECT_EQ(schema_dump(new_part, Product::dsql).find("ledger_note"), std::string::npos);
+    EXPECT_EQ(schema_dump(new_part, dialect_named("dsql")).find("ledger_note"), std::string::npos);
 }
 
 }  // namespace

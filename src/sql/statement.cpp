@@ -14,8 +14,11 @@ namespace {
 // comments, in which `$1` and `{x}` mean nothing.
 class Renderer {
 public:
-    Renderer(Product product, std::string_view name, std::string_view text, const TableNames* names)
-        : product_(product), name_(name), text_(text), names_(names) {}
+    Renderer(const Dialect& dialect,
+             std::string_view name,
+             std::string_view text,
+             const TableNames* names)
+        : dialect_(dialect), name_(name), text_(text), names_(names) {}
 
     Rendered render() {
         while (at_ < text_.size()) {
@@ -93,7 +96,7 @@ private:
             refuse("has a `{` without its `}`");
         }
         const std::string_view hole = text_.substr(at_ + 1, end - at_ - 1);
-        const std::string_view filling = fill_hole(product_, hole);
+        const std::string_view filling = fill_hole(dialect_, hole);
         if (is_table_hole(hole)) {
             append(table(hole));
         } else if (filling.data() == nullptr) {
@@ -118,7 +121,7 @@ private:
 
     // A server has one clock, whose parameter is the test's offset.
     [[nodiscard]] ClockReading reading(std::string_view hole) const {
-        if (hole == "now_us" || product_ != Product::sqlite) {
+        if (hole == "now_us" || !dialect_.embedded) {
             return ClockReading::now;
         }
         return hole == "lease_us" ? ClockReading::lease : ClockReading::lease_epoch;
@@ -134,14 +137,14 @@ private:
     }
 
     [[nodiscard]] std::string clock_text(std::string_view hole, std::size_t number) const {
-        std::string text{fill_hole(product_, hole)};
+        std::string text{fill_hole(dialect_, hole)};
         const std::size_t mark = text.find("$#");
         text.replace(mark, 2, placeholder(number));
         return text;
     }
 
     [[nodiscard]] std::string placeholder(std::size_t number) const {
-        return fmt::format("{}{}", product_ == Product::sqlite ? '?' : '$', number);
+        return fmt::format("{}{}", dialect_.parameter_mark, number);
     }
 
     [[nodiscard]] std::size_t highest_parameter() const {
@@ -177,7 +180,7 @@ private:
 
     static constexpr std::size_t parameters_max = 32'000;
 
-    Product product_;
+    const Dialect& dialect_;
     std::string_view name_;
     std::string_view text_;
     const TableNames* names_;
@@ -190,11 +193,11 @@ private:
 
 }  // namespace
 
-Rendered render(Product product,
+Rendered render(const Dialect& dialect,
                 std::string_view name,
                 std::string_view text,
                 const TableNames* names) {
-    return Renderer(product, name, text, names).render();
+    return Renderer(dialect, name, text, names).render();
 }
 
 }  // namespace holdfast::sql

@@ -11,13 +11,13 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace holdfast::sql;
     const std::string_view text{reinterpret_cast<const char*>(data), size};
-    for (const Product product : {Product::sqlite, Product::postgres, Product::dsql}) {
+    for (const Dialect& dialect : every_dialect()) {
         try {
-            (void)render(product, "fuzz", text);
+            (void)render(dialect, "fuzz", text);
         } catch (const holdfast::Error&) {
         }
         try {
-            (void)migration_steps(MigrationFile{"0001_fuzz", text}, product);
+            (void)migration_steps(MigrationFile{"0001_fuzz", text}, dialect);
         } catch (const holdfast::Error&) {
         }
     }

@@ -9,7 +9,7 @@ namespace holdfast::sql {
 namespace {
 
 Rendered rendered(Product product, std::string_view text) {
-    return render(product, "test", text);
+    return render(dialect_of(product), "test", text);
 }
 
 TEST(Statement, SpellsParametersAsItsDatabaseDoes) {
@@ -34,7 +34,7 @@ TEST(Statement, FillsTheRowLockOnlyWhereThereIsOne) {
     EXPECT_EQ(rendered(Product::sqlite, text).text, "SELECT v FROM t WHERE id = ?1 ");
 }
 
-// DSQL locks one row by its key, and there is nobody to pass over.
+// DSQL locks one row by its key, and has no locked rows to skip.
 TEST(Statement, PassesOverLockedRowsOnlyWhereSomebodyWouldWait) {
     constexpr std::string_view text = "SELECT v FROM t ORDER BY v LIMIT $1 {skip_locked}";
     EXPECT_EQ(rendered(Product::postgres, text).text,

@@ -20,7 +20,7 @@ inline constexpr Statement schema_table_postgres{
     "sql.schema_table_postgres",
     "SELECT count(*) FROM pg_catalog.pg_class WHERE relname = 'holdfast_schema' "
     "AND pg_catalog.pg_table_is_visible(oid)"};
-// Where indexes are built in the background: whether one is done, and whether anybody is at it.
+// Where indexes are built in the background: whether one is done, and whether its job runs.
 inline constexpr Statement schema_index{
     "sql.schema_index",
     "SELECT i.indisvalid FROM pg_catalog.pg_index i "

@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::size_t suffix_bytes_max = 10;
 
-// Words that PostgreSQL or SQLite reserve. We quote, but people who look at the tables by hand
-// would have to as well, and some tool of theirs will not.
+// Words that PostgreSQL or SQLite reserve. Our statements quote names, but other tools that read
+// the tables may not.
 constexpr std::array<std::string_view, 103> reserved_words{
     "add",        "all",         "alter",   "analyse",     "analyze",      "and",
     "any",        "array",       "as",      "asc",         "asymmetric",   "authorization",

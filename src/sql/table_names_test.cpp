@@ -48,10 +48,10 @@ TEST(TableNames, NoTwoTablesShareOne) {
 }
 
 TEST(TableNames, AStatementWithoutThemIsRefused) {
-    EXPECT_THROW((void)render(Product::sqlite, "t", "SELECT 1 FROM {table.books}"),
+    EXPECT_THROW((void)render(dialect_named("sqlite"), "t", "SELECT 1 FROM {table.books}"),
                  InvalidArgument);
     const TableNames names("", {{"books", "b"}});
-    EXPECT_EQ(render(Product::postgres, "t", "SELECT $1 FROM {table.books}", &names).text,
+    EXPECT_EQ(render(dialect_named("postgres"), "t", "SELECT $1 FROM {table.books}", &names).text,
               "SELECT $1 FROM \"b\"");
 }
 

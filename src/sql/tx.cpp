@@ -83,7 +83,7 @@ std::size_t Tx::send(const Statement& statement, std::span<const Param> args, Re
     return session_.send(Call{&text, with_clocks}, reply == Reply::kept);
 }
 
-// A hand that moves the clock in the middle of a transaction must not move it there.
+// A test that moves the clock during a transaction must not move it inside the transaction.
 std::int64_t Tx::clock_offset_us() {
     if (!clock_offset_us_ || dialect().clock_moves) {
         clock_offset_us_ = engine_.clock_offset_us();

@@ -33,7 +33,7 @@ std::string quoted_name(std::string_view name) {
     return plausible ? fmt::format(" '{}'", name) : "";
 }
 
-// Blanks that are not written as %20 are a slip, for example of a shell script.
+// Blanks that are not written as %20 are a mistake, for example of a shell script.
 std::string_view trimmed(std::string_view text) {
     const std::size_t begin = std::min(text.find_first_not_of(' '), text.size());
     return text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
@@ -94,6 +94,10 @@ void check_authority(std::string_view rest, std::string_view whole) {
 }
 
 }  // namespace
+
+bool Url::embedded() const noexcept {
+    return scheme == "sqlite";
+}
 
 std::string Url::printable() const {
     return without_password(scheme + ":" + rest);

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <holdfast/base/error.hpp>
+#include <holdfast/base/hex.hpp>
 
 namespace holdfast::sql {
 namespace {
@@ -20,15 +21,6 @@ std::string_view type_name(const Cell& cell) {
         default:
             return "bytes";
     }
-}
-
-std::string to_hex(const Bytes& bytes) {
-    std::string text;
-    text.reserve(2 * bytes.size());
-    for (const std::byte b : bytes) {
-        text += fmt::format("{:02x}", std::to_integer<unsigned>(b));
-    }
-    return text;
 }
 
 template <class T>

@@ -1,4 +1,4 @@
-// JSON in blobs, for the little that the store itself has to remember.
+// JSON in blobs, for the few values that the store itself keeps.
 #pragma once
 
 #include <string_view>

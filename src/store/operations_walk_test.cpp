@@ -39,8 +39,8 @@ TEST(StoreOperations, EveryTransactionThatRunsIsClassifiedAndEveryClassifiedOneR
     EXPECT_EQ(ran, classified());
 }
 
-// What the tour does not see, the text of the floor shows: whoever adds a transaction adds it to
-// operations.hpp, or does not come through the door.
+// The source text shows what the walk does not reach: a new transaction must be in operations.hpp,
+// or this test fails.
 
 std::string text_of(const std::filesystem::path& file) {
     std::ostringstream text;
@@ -52,7 +52,7 @@ bool is_product(const std::filesystem::path& file) {
     return (name.ends_with(".cpp") || name.ends_with(".hpp")) && !name.ends_with("_test.cpp") &&
            !name.ends_with("_fixture.hpp") && !name.ends_with("_fuzz.cpp");
 }
-// Of a Database, begun by whoever has one.
+// Transactions begun directly on a Database.
 Names unclassified_transactions(const std::string& text) {
     static const std::regex begun(R"((db_?|database\(\))\s*(\.|->)\s*(transact|run)\s*\()");
     static const std::regex made(R"re(\bOperation\s*\w*\s*\{\s*")re");

@@ -1,4 +1,4 @@
-// Statements of shards, runs, current_run_rows, open items and buffered events, as the database
+// Statements of shards, runs, current runs, open items and buffered events, as the database
 // sees them.
 #include <map>
 #include <set>
@@ -15,6 +15,45 @@ using namespace statements;
 
 class Statements : public StatementStory {
 public:
+    std::int64_t insert_run() {
+        return count(insert_execution,
+                     shard_7,
+                     ns,
+                     workflow,
+                     run,
+                     11,
+                     12,
+                     bytes("info"),
+                     "Proto3",
+                     bytes("state"),
+                     "Json",
+                     13);
+    }
+    std::int64_t update_run(const Uuid& which, std::int64_t version) {
+        return count(update_execution,
+                     {shard_7, ns, workflow, which},
+                     {version, 11},
+                     21,
+                     22,
+                     bytes("new info"),
+                     "Json",
+                     bytes("new state"),
+                     "Proto3",
+                     14);
+    }
+    std::int64_t delete_run() { return count(delete_execution, shard_7, ns, workflow, run); }
+    sql::Rows select_run() { return rows(select_execution, shard_7, ns, workflow, run); }
+    auto columns_of_run() {
+        return select_run()[0]
+            .as<std::int64_t,
+                std::int64_t,
+                sql::Bytes,
+                std::string,
+                sql::Bytes,
+                std::string,
+                std::int64_t>();
+    }
+
     const Uuid ns = Uuid::v4();
     const Uuid run = Uuid::v4();
     const std::string workflow = "order-7";
@@ -45,69 +84,35 @@ TEST_P(Statements, AShardIsInsertedOnceAndUpdatedUnderItsRange) {
     EXPECT_EQ(locked(write_lock_shard, shard_7)[0].get<std::int64_t>(0), 6);
 }
 
-TEST_P(Statements, ARunIsInsertedOnceAndUpdatedUnderItsTokens) {
-    const auto insert = [&] {
-        return count(insert_execution,
-                     shard_7,
-                     ns,
-                     workflow,
-                     run,
-                     11,
-                     12,
-                     bytes("info"),
-                     "Proto3",
-                     bytes("state"),
-                     "Json",
-                     13);
-    };
-    const auto update = [&](const Uuid& which, std::int64_t version) {
-        return count(update_execution,
-                     {shard_7, ns, workflow, which},
-                     {version, 11},
-                     21,
-                     22,
-                     bytes("new info"),
-                     "Json",
-                     bytes("new state"),
-                     "Proto3",
-                     14);
-    };
-    const auto select = [&] { return rows(select_execution, shard_7, ns, workflow, run); };
-    const auto columns = [&] {
-        return select()[0]
-            .as<std::int64_t,
-                std::int64_t,
-                sql::Bytes,
-                std::string,
-                sql::Bytes,
-                std::string,
-                std::int64_t>();
-    };
-
+TEST_P(Statements, ARunIsInsertedOnceAndReadAsItWasInserted) {
     HOLDFAST_CHECK("store 14");
-    EXPECT_EQ(count(delete_execution, shard_7, ns, workflow, run), 0);
-    EXPECT_TRUE(select().empty());
+    EXPECT_EQ(delete_run(), 0);
+    EXPECT_TRUE(select_run().empty());
     HOLDFAST_CHECK("store 9");
-    EXPECT_EQ(insert(), 1);
+    EXPECT_EQ(insert_run(), 1);
     HOLDFAST_CHECK("store 10");
-    EXPECT_EQ(test::code_of(insert), Code::already_exists);
+    EXPECT_EQ(test::code_of([&] { insert_run(); }), Code::already_exists);
     HOLDFAST_CHECK("store 11");
-    EXPECT_EQ(columns(), std::tuple(11, 12, bytes("info"), "Proto3", bytes("state"), "Json", 13));
+    EXPECT_EQ(columns_of_run(),
+              std::tuple(11, 12, bytes("info"), "Proto3", bytes("state"), "Json", 13));
     HOLDFAST_CHECK("store 16");
     HOLDFAST_CHECK("store 17");  // One lock for both: a weaker one had no caller.
     const sql::Rows lock = locked(lock_execution, shard_7, ns, workflow, run);
     EXPECT_EQ((lock[0].as<std::int64_t, std::int64_t>()), std::tuple(13, 11));
+}
 
+TEST_P(Statements, ARunIsUpdatedUnderItsTokensAndDeleted) {
+    EXPECT_EQ(insert_run(), 1);
     HOLDFAST_CHECK("store 13");
-    EXPECT_EQ(update(Uuid::v4(), 13), 0);
-    EXPECT_EQ(update(run, 12), 0) << "the token is part of the statement";
+    EXPECT_EQ(update_run(Uuid::v4(), 13), 0);
+    EXPECT_EQ(update_run(run, 12), 0) << "the token is part of the statement";
     HOLDFAST_CHECK("store 12");
-    EXPECT_EQ(update(run, 13), 1);
-    EXPECT_EQ(columns(),
+    EXPECT_EQ(update_run(run, 13), 1);
+    EXPECT_EQ(columns_of_run(),
               std::tuple(21, 22, bytes("new info"), "Json", bytes("new state"), "Proto3", 14));
     HOLDFAST_CHECK("store 15");
-    EXPECT_EQ(count(delete_execution, shard_7, ns, workflow, run), 1);
-    EXPECT_TRUE(select().empty());
+    EXPECT_EQ(delete_run(), 1);
+    EXPECT_TRUE(select_run().empty());
 }
 
 // The same story for both tables; `key` is what the key has after the workflow's id.
@@ -221,120 +226,130 @@ struct MapStatements {
     const Statement& clear;
 };
 
-// The same story for each map. `put(run, key, data)` counts what one statement changed; `key(i)`
-// makes keys of the map's type; `value` knows what a row holds besides its key.
-template <class MakeKey, class Put, class ValueOf>
-void tell_of_a_map(Statements& story,
-                   const MapStatements& map,
-                   const Uuid& ns,
-                   const MakeKey& key,
-                   const Put& put,
-                   const ValueOf& value) {
-    using Key = decltype(key(0));
-    using Items = std::map<Key, sql::Bytes>;
-    const Uuid run = Uuid::v4();
-    const Uuid neighbour = Uuid::v4();
-    const auto items = [&](const Uuid& of) {
-        Items found;
-        for (const sql::Row row : story.rows(map.all, shard_7, ns, "w", of)) {
-            EXPECT_TRUE(found.emplace(row.template get<Key>(0), value.of_row(row)).second);
-        }
-        return found;
-    };
-    const auto drop = [&](int i) { return story.count(map.drop, shard_7, ns, "w", run, key(i)); };
-    const auto clear = [&] { return story.count(map.clear, shard_7, ns, "w", run); };
-
-    EXPECT_EQ(drop(1), 0);
-    EXPECT_EQ(drop(2), 0);
-    EXPECT_EQ(clear(), 0);
-    EXPECT_THAT(items(run), IsEmpty());
-    EXPECT_EQ(put(neighbour, key(1), "of another run"), 1);
-    EXPECT_EQ(put(run, key(1), "one"), 1);
-    EXPECT_THAT(items(run), SizeIs(1));
-    EXPECT_EQ(drop(1), 1);
-    EXPECT_THAT(items(run), IsEmpty());
-
-    Items expected;
-    std::int64_t put_rows = 0;
-    for (int i = 0; i < 5; ++i) {
-        const std::string data = "item " + std::to_string(i);
-        put_rows += put(run, key(i), data);
-        expected[key(i)] = value.of_data(bytes(data));
-    }
-    EXPECT_EQ(put_rows, 5);
-    EXPECT_EQ(items(run), expected) << "all of them, each with its own value";
-    EXPECT_EQ(drop(1) + drop(3), 2);
-    expected.erase(key(1));
-    expected.erase(key(3));
-    EXPECT_EQ(items(run), expected);
-    EXPECT_EQ(clear(), 3);
-    EXPECT_THAT(items(run), IsEmpty());
-    EXPECT_EQ(items(neighbour), (Items{{key(1), value.of_data(bytes("of another run"))}}));
-}
-
 // What such a map holds: bytes, or of the set nothing.
 struct BlobOf {
-    static sql::Bytes of_row(const sql::Row& row) { return row.get<sql::Bytes>(1); }
+    static constexpr bool is_set = false;
+    static sql::Bytes of_row(const sql::Row& row) {
+        EXPECT_EQ(row.get<std::string>(2), "Proto3");
+        return row.get<sql::Bytes>(1);
+    }
     static sql::Bytes of_data(sql::Bytes data) { return data; }
 };
 struct NothingOf {
+    static constexpr bool is_set = true;
     static sql::Bytes of_row(const sql::Row&) { return {}; }
     static sql::Bytes of_data(const sql::Bytes&) { return {}; }
 };
 
-template <class MakeKey>
-void tell_of_a_blob_map(Statements& story,
-                        const MapStatements& map,
-                        const Uuid& ns,
-                        const MakeKey& key) {
-    const auto put = [&](const Uuid& run, const auto& item, std::string_view data) {
-        return story.count(map.put, shard_7, ns, "w", run, item, bytes(data), "Proto3");
+// One map of one run. `put(run, key, data)` counts what one statement changed; `key(i)` makes keys
+// of the map's type; `Value` knows what a row holds besides its key.
+template <class MakeKey, class Put, class Value>
+class MapStory {
+public:
+    using Key = std::invoke_result_t<MakeKey, int>;
+    using Items = std::map<Key, sql::Bytes>;
+
+    MapStory(Statements& story, const MapStatements& map, MakeKey key, Put put, Value)
+        : story_(story), map_(map), key_(std::move(key)), put_(std::move(put)) {}
+
+    void tell_of_one_item() {
+        EXPECT_EQ(drop(1), 0);
+        EXPECT_EQ(drop(2), 0);
+        EXPECT_EQ(clear(), 0);
+        EXPECT_THAT(items(run_), IsEmpty());
+        EXPECT_EQ(put_(neighbour_, key_(1), "of another run"), 1);
+        EXPECT_EQ(put_(run_, key_(1), "one"), 1);
+        EXPECT_EQ(items(run_), item("one"));
+        EXPECT_EQ(put_(run_, key_(1), "newer"), Value::is_set ? 0 : 1);
+        EXPECT_EQ(items(run_), item("newer")) << "put again, an item has the newer value";
+        EXPECT_EQ(drop(1), 1);
+        EXPECT_THAT(items(run_), IsEmpty());
+        EXPECT_EQ(items(neighbour_), item("of another run"));
+    }
+
+    void tell_of_many_items() {
+        EXPECT_EQ(put_(neighbour_, key_(1), "of another run"), 1);
+        Items expected;
+        std::int64_t put_rows = 0;
+        for (int i = 0; i < 5; ++i) {
+            const std::string data = "item " + std::to_string(i);
+            put_rows += put_(run_, key_(i), data);
+            expected[key_(i)] = Value::of_data(bytes(data));
+        }
+        EXPECT_EQ(put_rows, 5);
+        EXPECT_EQ(items(run_), expected) << "all of them, each with its own value";
+        EXPECT_EQ(drop(1) + drop(3), 2);
+        expected.erase(key_(1));
+        expected.erase(key_(3));
+        EXPECT_EQ(items(run_), expected);
+        EXPECT_EQ(clear(), 3);
+        EXPECT_THAT(items(run_), IsEmpty());
+        EXPECT_EQ(items(neighbour_), item("of another run"));
+    }
+
+private:
+    Items items(const Uuid& of) {
+        Items found;
+        for (const sql::Row row : story_.rows(map_.all, shard_7, story_.ns, "w", of)) {
+            EXPECT_TRUE(found.emplace(row.template get<Key>(0), Value::of_row(row)).second);
+        }
+        return found;
+    }
+    Items item(std::string_view data) { return {{key_(1), Value::of_data(bytes(data))}}; }
+    std::int64_t drop(int i) {
+        return story_.count(map_.drop, shard_7, story_.ns, "w", run_, key_(i));
+    }
+    std::int64_t clear() { return story_.count(map_.clear, shard_7, story_.ns, "w", run_); }
+
+    Statements& story_;
+    MapStatements map_;
+    MakeKey key_;
+    Put put_;
+    Uuid run_ = Uuid::v4();
+    Uuid neighbour_ = Uuid::v4();
+};
+
+// Tells the same story of each map.
+template <class Tell>
+void in_every_map(Statements& story, const Tell& tell) {
+    const auto number = [](int i) { return std::int64_t{i} + 100; };
+    const auto name = [](int i) { return "item-" + std::to_string(i); };
+    const auto blobs = [&](const MapStatements& map, const auto& key) {
+        const auto put = [&](const Uuid& run, const auto& item, std::string_view data) {
+            return story.count(map.put, shard_7, story.ns, "w", run, item, bytes(data), "Proto3");
+        };
+        tell(MapStory(story, map, key, put, BlobOf{}));
     };
-    tell_of_a_map(story, map, ns, key, put, BlobOf{});
-    // Put again, an item has the newer value.
-    const Uuid run = Uuid::v4();
-    put(run, key(1), "older");
-    EXPECT_EQ(put(run, key(1), "newer"), 1);
-    const sql::Rows rows = story.rows(map.all, shard_7, ns, "w", run);
-    ASSERT_EQ(rows.size(), 1U);
-    EXPECT_EQ(rows[0].get<sql::Bytes>(1), bytes("newer"));
-    EXPECT_EQ(rows[0].get<std::string>(2), "Proto3");
+    blobs({put_activity, all_activity, drop_activity, clear_activity}, number);
+    blobs({put_timer, all_timer, drop_timer, clear_timer}, name);
+    blobs({put_child, all_child, drop_child, clear_child}, number);
+    blobs({put_request_cancel, all_request_cancel, drop_request_cancel, clear_request_cancel},
+          number);
+    blobs({put_signal, all_signal, drop_signal, clear_signal}, number);
+    const MapStatements requested{
+        put_signal_requested, all_signal_requested, drop_signal_requested, clear_signal_requested};
+    const auto put = [&](const Uuid& run, const std::string& signal, std::string_view) {
+        return story.count(put_signal_requested, shard_7, story.ns, "w", run, signal);
+    };
+    tell(MapStory(story, requested, name, put, NothingOf{}));
 }
 
-TEST_P(Statements, OpenItemsArePutReadDroppedAndClearedAlikeInEveryMap) {
+TEST_P(Statements, AnOpenItemIsPutReadAndDroppedAlikeInEveryMap) {
     HOLDFAST_CHECK("store 25");
-    HOLDFAST_CHECK("store 26");
     HOLDFAST_CHECK("store 27");
-    HOLDFAST_CHECK("store 28");
     HOLDFAST_CHECK("store 29");
     HOLDFAST_CHECK("store 30");
     HOLDFAST_CHECK("store 31");
     HOLDFAST_CHECK("store 32");
+    in_every_map(*this, [](auto map) { map.tell_of_one_item(); });
+}
+
+TEST_P(Statements, ManyOpenItemsAreReadDroppedAndClearedAlikeInEveryMap) {
+    HOLDFAST_CHECK("store 26");
+    HOLDFAST_CHECK("store 28");
     HOLDFAST_CHECK("store 33");
     HOLDFAST_CHECK("store 34");
-    const auto number = [](int i) { return std::int64_t{i} + 100; };
-    const auto name = [](int i) { return "item-" + std::to_string(i); };
-    tell_of_a_blob_map(
-        *this, {put_activity, all_activity, drop_activity, clear_activity}, ns, number);
-    tell_of_a_blob_map(*this, {put_timer, all_timer, drop_timer, clear_timer}, ns, name);
-    tell_of_a_blob_map(*this, {put_child, all_child, drop_child, clear_child}, ns, number);
-    tell_of_a_blob_map(
-        *this,
-        {put_request_cancel, all_request_cancel, drop_request_cancel, clear_request_cancel},
-        ns,
-        number);
-    tell_of_a_blob_map(*this, {put_signal, all_signal, drop_signal, clear_signal}, ns, number);
-    tell_of_a_map(
-        *this,
-        {put_signal_requested, all_signal_requested, drop_signal_requested, clear_signal_requested},
-        ns,
-        name,
-        [&](const Uuid& of, const std::string& signal, std::string_view) {
-            return count(put_signal_requested, shard_7, ns, "w", of, signal);
-        },
-        NothingOf{});
-    EXPECT_EQ(count(put_signal_requested, shard_7, ns, "w", run, "twice"), 1);
-    EXPECT_EQ(count(put_signal_requested, shard_7, ns, "w", run, "twice"), 0) << "a set";
+    in_every_map(*this, [](auto map) { map.tell_of_many_items(); });
 }
 
 TEST_P(Statements, NodesOfAnExecutionsTreeAreKeptByTheirPath) {

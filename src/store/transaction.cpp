@@ -7,11 +7,6 @@
 #include <holdfast/store/error.hpp>
 
 namespace holdfast::store {
-namespace {
-
-constexpr std::size_t dsql_value_bytes_max = std::size_t{1} << 20U;
-
-}  // namespace
 
 void rethrow_if_too_large(const Operation& operation, const sql::DatabaseError& error) {
     if (error.error_class() != sql::ErrorClass::limit_exceeded ||
@@ -56,11 +51,11 @@ std::int64_t require_page_size(std::int64_t size) {
 }
 
 void require_size(const sql::Dialect& dialect, std::size_t bytes) {
-    if (dialect.product == sql::Product::dsql && bytes > dsql_value_bytes_max) {
-        throw TransactionSizeLimit(
-            fmt::format("a value of {} bytes is more than the {} that Aurora DSQL stores; split it",
-                        bytes,
-                        dsql_value_bytes_max));
+    if (bytes > dialect.value_bytes_max) {
+        throw TransactionSizeLimit(fmt::format(
+            "a value of {} bytes is more than the {} that the database stores; split it",
+            bytes,
+            dialect.value_bytes_max));
     }
 }
 

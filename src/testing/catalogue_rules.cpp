@@ -60,7 +60,7 @@ Write write_of(const json& statement, const json& owner_of_condition) {
     return write;
 }
 
-// Walks over a parse tree and keeps what the rules ask about.
+// Walks over a parse tree and keeps what the rules need.
 struct Findings {
     std::vector<Write> writes;
     bool weak_lock = false;
@@ -115,7 +115,7 @@ public:
             }
         }
         for (const sql::Statement* statement : catalogue_.postgres_only) {
-            (void)parse_as(*statement, sql::Product::postgres);
+            (void)parse_as(*statement, sql::dialect_named("postgres"));
         }
         for (const sql::FencedStatement* fenced : catalogue_.fenced) {
             check_fenced(*fenced);
@@ -145,8 +145,8 @@ private:
     }
 
     Findings parse(const sql::Statement& statement) {
-        const Findings found = parse_as(statement, sql::Product::postgres);
-        if (parse_as(statement, sql::Product::dsql).weak_lock) {
+        const Findings found = parse_as(statement, sql::dialect_named("postgres"));
+        if (parse_as(statement, sql::dialect_named("dsql")).weak_lock) {
             blame(statement, "locks rows by something other than FOR UPDATE");
         }
         if (found.writing_cte) {
@@ -155,11 +155,11 @@ private:
         return found;
     }
 
-    Findings parse_as(const sql::Statement& statement, sql::Product product) {
+    Findings parse_as(const sql::Statement& statement, const sql::Dialect& dialect) {
         Findings findings;
         std::string text;
         try {
-            text = sql::render(product, statement.name(), statement.text(), catalogue_.names).text;
+            text = sql::render(dialect, statement.name(), statement.text(), catalogue_.names).text;
         } catch (const Error& error) {
             blame(statement, error.what());
             return findings;

@@ -15,7 +15,7 @@
 
 namespace holdfast::test {
 
-// Where the data of one test lie, and the way to them from outside.
+// The data of one test, and access to them from outside.
 class Place {
 public:
     virtual ~Place() = default;
@@ -113,20 +113,12 @@ private:
     return std::make_unique<ServerDatabase>(shared_postgres(), original);
 }
 
-[[nodiscard]] sql::Product product_of(Backend backend) noexcept {
-    switch (backend) {
-        case Backend::sqlite:
-            return sql::Product::sqlite;
-        case Backend::dsql:
-            return sql::Product::dsql;
-        case Backend::postgres:
-            break;
-    }
-    return sql::Product::postgres;
+[[nodiscard]] const sql::Dialect& dialect_of(Backend backend) {
+    return sql::dialect_named(to_string(backend));
 }
 
-// Braces that are no hole of the dialect stay as they are: a script may hold JSON.
-[[nodiscard]] std::string filled(std::string_view script, sql::Product product) {
+// Other braces than the dialect's holes stay as they are: a script may hold JSON.
+[[nodiscard]] std::string filled(std::string_view script, const sql::Dialect& dialect) {
     std::string text;
     while (!script.empty()) {
         const std::size_t open = std::min(script.find('{'), script.size());
@@ -135,7 +127,7 @@ private:
         const std::size_t close = script.find('}');
         const std::string_view filling = close == std::string_view::npos
                                              ? std::string_view{}
-                                             : sql::fill_hole(product, script.substr(1, close - 1));
+                                             : sql::fill_hole(dialect, script.substr(1, close - 1));
         const bool hole = filling.data() != nullptr;
         text += hole ? filling : script.substr(0, 1);
         script.remove_prefix(hole ? close + 1 : std::min<std::size_t>(1, script.size()));
@@ -145,7 +137,7 @@ private:
 
 // By its text, so that a changed schema finds no older one's copy.
 [[nodiscard]] std::string name_of_original(const sql::SchemaPart& part, Backend backend) {
-    const std::size_t text = std::hash<std::string>{}(schema_dump(part, product_of(backend)));
+    const std::size_t text = std::hash<std::string>{}(schema_dump(part, dialect_of(backend)));
     return fmt::format("original_{}_{}_{:016x}", to_string(backend), part.name, text);
 }
 
@@ -162,7 +154,7 @@ void make_original(Backend backend, const sql::SchemaPart& part, const std::stri
     try {
         return make_place(backend, original);
     } catch (const Error&) {
-        make_original(backend, part, original);  // Nobody has, so far.
+        make_original(backend, part, original);  // It does not exist yet.
     }
     return make_place(backend, original);
 }
@@ -247,7 +239,7 @@ void Database::execute(std::string_view script) const {
 }
 
 std::vector<Database::Cells> Database::look(std::string_view query) const {
-    return place_->run(filled(query, product_of(backend())));
+    return place_->run(filled(query, dialect_of(backend())));
 }
 
 std::int64_t Database::number(std::string_view query) const {

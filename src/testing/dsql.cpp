@@ -45,10 +45,13 @@ std::string new_cluster_id() {
     return id;
 }
 
+// Requires: no other thread reads the environment yet.
 void export_keys() {
+    // NOLINTBEGIN(concurrency-mt-unsafe): required.
     ::setenv("AWS_ACCESS_KEY_ID", gateway_key().access_key_id.c_str(), 1);
     ::setenv("AWS_SECRET_ACCESS_KEY", gateway_key().secret.c_str(), 1);
     ::unsetenv("AWS_SESSION_TOKEN");
+    // NOLINTEND(concurrency-mt-unsafe)
 }
 
 // Empty: the shared gateway is in this process, or nowhere yet.
@@ -76,7 +79,7 @@ sql::ConnectParams params_of(const std::string& endpoint, int port, std::string_
 
 const dsql::GatewayKey& gateway_key() {
     static const dsql::GatewayKey key{.access_key_id = "AKIDHOLDFASTTEST",
-                                      .secret = "secretOfTheTests/that+nobody=needs"};
+                                      .secret = "secretOfTheTests/of+no=other+use"};
     return key;
 }
 
@@ -92,6 +95,7 @@ dsql::GatewayOptions gateway_options() {
     options.certificate = certificates().server;
     options.certificate_key = certificates().key;
     options.keys = {gateway_key()};
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): the environment does not change.
     options.early_abort = std::getenv(early_variable) != nullptr;
     return options;
 }

@@ -35,9 +35,9 @@ sockaddr_in loopback(int port) {
     return address;
 }
 
-// Below the ports that the kernel gives to callers, which begin at 32768: one of those could be
-// somebody's before the emulator has it, or while it is away. Whoever tries again and again to
-// reach one of them that nobody has is given that very port one day, and answers himself.
+// Below the kernel's ephemeral ports, which begin at 32768: another process could get one of those
+// before the emulator has it, or while it is stopped. A client that keeps connecting to a free
+// ephemeral port is given that very port one day, and connects to itself.
 int free_port() {
     constexpr int lowest = 10'240;
     constexpr std::uint64_t count = 22'000;
@@ -65,7 +65,7 @@ bool answers(int port) {
 
 std::optional<std::string> DynamoEmulator::program() {
     namespace fs = std::filesystem;
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody here changes the environment.
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): the environment does not change.
     const char* const told = std::getenv("HOLDFAST_NODE_MODULES");
     fs::path modules = told == nullptr ? "" : told;
     // Else the one beside the build tree that this program is in.

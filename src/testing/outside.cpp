@@ -34,7 +34,7 @@ Table run_on_postgres(const std::string& conninfo, const std::string& script) {
     if (PQstatus(connection.get()) != CONNECTION_OK) {
         fail(conninfo, PQerrorMessage(connection.get()));
     }
-    // DROP ... IF EXISTS is no news to a test's output.
+    // Notices of DROP ... IF EXISTS do not belong in a test's output.
     PQsetNoticeProcessor(connection.get(), [](void*, const char*) {}, nullptr);
     const std::unique_ptr<PGresult, decltype(&PQclear)> result(
         PQexec(connection.get(), script.c_str()), &PQclear);
@@ -89,14 +89,14 @@ void rename_database(const PostgresAddress& server,
     const Deadline patience = Deadline::after(std::chrono::seconds{30});
     while (run_on_postgres(server.conninfo(), there).empty()) {
         if (patience.passed()) {
-            fail(from, "somebody stays connected, so it cannot be renamed");
+            fail(from, "it has open connections, so it cannot be renamed");
         }
         run_on_postgres(server.conninfo(), sent_away);
         try {
             run_on_postgres(server.conninfo(),
                             fmt::format("ALTER DATABASE {} RENAME TO {}", from, to));
         } catch (const Error&) {
-            continue;  // Somebody is still on the way out, or another test was quicker.
+            continue;  // A client is still disconnecting, or another test was faster.
         }
     }
 }

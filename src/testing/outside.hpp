@@ -1,4 +1,4 @@
-// Looking at a database past everything that is tested: bare libpq, bare SQLite.
+// Access to a database past the code under test: bare libpq, bare SQLite.
 #pragma once
 
 #include <optional>
@@ -16,12 +16,12 @@ using Table = std::vector<std::vector<std::optional<std::string>>>;
 Table run_on_postgres(const std::string& conninfo, const std::string& script);
 Table run_on_sqlite(const std::string& file, const std::string& script);
 
-// Databases of a server. Nobody may be connected to the original of a copy.
+// Databases of a server. The original of a copy must have no connections.
 inline const std::string empty_database = "template1";
 void copy_database(const PostgresAddress& server,
                    const std::string& original,
                    const std::string& name);
-// Who is connected, is not any more. Leaves things as they are if there is a database `to` already.
+// Ends open connections. Does nothing if there is a database `to` already.
 void rename_database(const PostgresAddress& server, const std::string& from, const std::string& to);
 // Does nothing if the server is gone: the data go with its folder.
 void drop_database(const PostgresAddress& server, const std::string& name) noexcept;

@@ -21,6 +21,7 @@ namespace {
 
 // A process of its own per test program, unless a run shares one.
 [[nodiscard]] PostgresAddress find_shared() {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): the environment does not change.
     if (const char* link = std::getenv("HOLDFAST_TEST_POSTGRES"); link != nullptr) {
         std::error_code missing;
         PostgresAddress address{fs::read_symlink(link, missing)};
@@ -28,7 +29,7 @@ namespace {
             return address;
         }
     }
-    static PrivatePostgres server;
+    static const PrivatePostgres server;
     return server.address();
 }
 

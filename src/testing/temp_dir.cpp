@@ -9,6 +9,7 @@
 namespace holdfast::test {
 
 std::filesystem::path make_temp_dir() {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): the environment does not change.
     const char* parent = std::getenv("TMPDIR");
     const std::filesystem::path pattern =
         std::filesystem::path(parent == nullptr || *parent == '\0' ? "/tmp" : parent) /

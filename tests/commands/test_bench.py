@@ -187,7 +187,7 @@ class Bench(binary.CommandTest):
         self.assert_fails(
             self.run_it("bench", "flow", "--scenario", "chain1", "--only", "sqlite.chain5"),
             USAGE,
-            "--only names nothing",
+            "--only matches no measurement",
         )
 
     def test_ten_thousand_workflows_asleep_take_little(self):

@@ -216,7 +216,7 @@ class Leases(binary.CommandTest):
     def test_who_looks_at_the_settings_is_told_what_cannot_work(self):
         shown = self.run_it("config", "show", env={"DSQL_CONNECTION_RATE_LIMIT": "-5"})
         self.assertEqual(shown.code, DONE, shown)
-        self.assertIn("dsql.rate is -5, which is no limit", shown.err)
+        self.assertIn("dsql.rate is -5; give 1 or more", shown.err)
         shown = self.run_it("config", "show", env={"DSQL_TOKEN_DURATION": "1s"})
         self.assertIn("15s is in force", shown.err)
         self.assertEqual(self.run_it("config", "show").err, "")

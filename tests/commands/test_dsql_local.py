@@ -115,7 +115,7 @@ class Local(binary.CommandTest):
         self.assertEqual(done.code, binary.DONE, done)
         self.assertTrue(done.json["ok"], done)
         found = {check["check"]: check["detail"] for check in done.json["checks"]}
-        self.assertIn("good for 1 min 0 s", found["token"])
+        self.assertIn("valid for 1 min 0 s", found["token"])
         self.assertEqual(found["fleet"], "10 new connections a second, 100 at once, alone")
         # Nobody listens where the tables should be.
         with socket.create_server(("127.0.0.1", 0)) as server:
@@ -341,7 +341,7 @@ class Gateway(binary.CommandTest):
 
     def test_somebody_must_be_able_to_sign(self):
         self.assert_fails(self.refused(self.postgres(), keys=None), USAGE, "HOLDFAST_GATEWAY_KEYS")
-        self.assert_fails(self.refused(self.postgres(), keys=" , "), USAGE, "nobody")
+        self.assert_fails(self.refused(self.postgres(), keys=" , "), USAGE, "has no keys")
         done = self.refused(self.postgres(), keys="AKIDANN")
         self.assert_fails(done, USAGE, "ID:SECRET")
         self.assertNotIn("AKIDANN", done.err)

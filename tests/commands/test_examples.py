@@ -61,7 +61,7 @@ class Workflows(binary.CommandTest):
     def test_checkout(self):
         ends = (
             "order-41: paid 1999 cents\n",
-            "order-42: failed, nobody delivers to Atlantis\n"
+            "order-42: failed, no courier delivers to Atlantis\n"
             "in the ledger: order-41 1999\n",
         )
         told = (

@@ -25,6 +25,7 @@ VERBS_ABOUT_ONE = (
     ["update", "ghost", "price"],
     ["cancel", "ghost"],
     ["terminate", "ghost"],
+    ["fail", "ghost"],
     ["suspend", "ghost"],
     ["resume", "ghost"],
     ["reset", "ghost", "--to-start"],
@@ -158,7 +159,7 @@ class OnEveryDatabase:
         shown = self.done("show", "cat")
         self.assertEqual(shown["status"], "cancelled")
         self.assertIn("changed her mind", shown["failure"]["message"])
-        for verb in ("cancel", "terminate", "suspend", "resume"):
+        for verb in ("cancel", "terminate", "fail", "suspend", "resume"):
             self.assert_fails(self.flow(verb, "cat"), REFUSED, "cat", "too late")
         self.assert_fails(self.flow("signal", "cat", "approval", "true"), REFUSED, "too late")
 
@@ -171,6 +172,22 @@ class OnEveryDatabase:
         self.done("terminate", "dan", "--reason", "enough")
         self.tail_to_the_end("dan")
         self.assertIn("enough", self.done("show", "dan")["failure"]["message"])
+
+    def test_an_operator_fails_what_is_open(self):
+        self.start_order("fin")
+        self.start_order("bulk-f")
+        self.start_worker()
+        self.tail_until("fin", "message_awaited")
+        self.done("fail", "fin", "--reason", "void")
+        self.tail_to_the_end("fin")
+        shown = self.done("show", "fin")
+        self.assertEqual(shown["status"], "failed")
+        self.assertEqual(shown["failure"]["type"], "FailedByOperator")
+        self.assertIn("void", shown["failure"]["message"])
+        bulk = self.done("fail", "--where", "prefix=bulk-f", "--yes")
+        self.assertEqual((bulk["verb"], bulk["done"]), ("fail", 1))
+        self.tail_to_the_end("bulk-f")
+        self.assertEqual(self.done("show", "bulk-f")["status"], "failed")
 
     def test_listing_by_state_name_prefix_and_page(self):
         for name in ("a-1", "a-2", "b-1"):
@@ -385,7 +402,7 @@ class Refusals(FlowTest):
             (["signal", "x"], ["channel"]),
             (["terminate", "--where", "status=tired"], ["running", "suspended"]),
             (["list", "--page", "nonsense"], ["page"]),
-            (["signal", "x", "c", "yes"], ["JSON", "quotes"]),
+            (["signal", "x", "c", "yes"], ["JSON", "quote a string"]),
             (["delete"], ["--older-than"]),
             (["delete", "x", "--older-than", "1h"], ["--older-than"]),
             (["prune"], ["--older-than"]),
@@ -476,7 +493,7 @@ class ForPeople(FlowTest):
             r"kim +shop\.checkout +pending +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +[\d.]+ m?s\n\Z",
         )
         self.assertRegex(self.flow("stats").out, r"\Awhat +count\ninstances +1\npending +1\n")
-        self.assertEqual(self.flow("cancel", "kim").out, "asked kim to stop\n")
+        self.assertEqual(self.flow("cancel", "kim").out, "requested cancellation of kim\n")
 
     def test_tail_ends_in_order_at_an_interrupt(self):
         self.start_order("leo")

@@ -84,7 +84,7 @@ class OnEveryDatabase:
         self.ok("release", "--id-file", "id")
         (self.folder / "id").write_text(secret)
         for verb in "extend", "release":
-            self.assert_fails(self.lock(verb, "--id-file", "id"), LOST, "not held")
+            self.assert_fails(self.lock(verb, "--id-file", "id"), LOST, "no longer held")
 
     def test_a_key_is_named_as_it_is_kept(self):
         composed, decomposed = "caf\u00e9", "cafe\u0301"

@@ -168,7 +168,7 @@ class OnEveryDatabase:
         self.assert_ends()
         done = self.end_of(process)
         self.assertEqual(done.code, LOST, done)
-        self.assertIn("holdfast: the lock 'a' was taken from us; the command was ended\n", done.err)
+        self.assertIn("holdfast: the lock 'a' was taken away; the command was ended\n", done.err)
 
     def test_what_does_not_heed_sigterm_is_killed_with_all_it_started(self):
         process, _ = self.begin("a", *EXTENDED, script=f"({STUBBORN}) & wait")
@@ -213,7 +213,7 @@ class OnEveryDatabase:
         first, again = done.out.splitlines()
         self.assertEqual(first, "fence 000000000000001")
         self.assertGreater(again, first)
-        told = r"(?s)\Aelected, fence .*was taken from us.*elected, fence .*resigned\n\Z"
+        told = r"(?s)\Aelected, fence .*was taken away.*elected, fence .*resigned\n\Z"
         self.assertRegex(done.err, told)
 
 

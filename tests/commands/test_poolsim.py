@@ -125,7 +125,7 @@ class Poolsim(binary.CommandTest):
         # A pipeline must not take it for an assertion that failed.
         done = self.run_it("poolsim", "run", "no-such.yaml")
         self.assertEqual(done.code, USAGE, done)
-        self.assertIn("there is neither a file no-such.yaml nor a shipped scenario", done.err)
+        self.assertIn("there is neither a file no-such.yaml nor a built-in scenario", done.err)
         done = self.run_it("poolsim", "run", self.write("long.yaml", "#" * (1 << 20) + "\n"))
         self.assertEqual(done.code, USAGE, done)
         self.assertIn("long.yaml: longer than 1048576 bytes", done.err)
@@ -142,8 +142,8 @@ class Poolsim(binary.CommandTest):
         for words, told in (
             (("--out", "."), "'.': it is a folder; name a file in it"),
             (("--junit", "/proc/file"), "'/proc/file': "),
-            (("--plot", slow), "named twice here, and would be lost; choose another name"),
-            (("--out", "./x", "--plot", "x"), "'x': it is named twice here"),
+            (("--plot", slow), "named twice on the command line; choose another name"),
+            (("--out", "./x", "--plot", "x"), "'x': it is named twice on the command line"),
         ):
             done = self.run_it("poolsim", "run", slow, *words)
             self.assertEqual(done.code, USAGE, done)
@@ -157,7 +157,7 @@ class Poolsim(binary.CommandTest):
         self.assertEqual(done.code, USAGE, done)
         done = self.run_it("poolsim", "run", slow, "--out", "/dev/full")
         self.assertEqual(done.code, UNAVAILABLE, done)
-        self.assertIn("cannot write '/dev/full'; look whether its disk is full", done.err)
+        self.assertIn("cannot write '/dev/full'; check whether its disk is full", done.err)
 
     def test_the_verdicts_of_several_scenarios_stand_in_one_file(self):
         slow = self.write("slow.yaml", SLOW)
@@ -261,8 +261,8 @@ class Poolsim(binary.CommandTest):
             (("--sweep", "limiterPerSec=1,,2"), "--sweep limiterPerSec: limiterPerSec: ''"),
             (("--sweep", "seed=1,2", "--sweep", "seed=3"), "--sweep seed: swept twice"),
             (("--sweep", "limiterPerSec=1..9999", "--seeds", "1..99"), "are 989901 runs"),
-            (("--seeds", "5..1", "--sweep", "seed=1"), "'5..1' are no seeds"),
-            (("--jobs", "-1", "--sweep", "seed=1"), "--jobs: give 0 to 1024"),
+            (("--seeds", "5..1", "--sweep", "seed=1"), "'5..1' is not a seed or a range"),
+            (("--jobs", "-1", "--sweep", "seed=1"), "--jobs: must be a number from 0 to 1024"),
         ):
             done = self.run_it("poolsim", "sweep", *drop, *words, "--quiet")
             self.assertEqual(done.code, USAGE, done)
@@ -388,7 +388,7 @@ class Poolsim(binary.CommandTest):
         for words in (["--trace", "history"], ["--explain", "10s"]):
             done = self.run_it("poolsim", "run", "local", "--profile", "compat", *words)
             self.assertEqual(done.code, USAGE, done)
-            self.assertIn("--trace and --explain look into the pool that ships", done.err)
+            self.assertIn("--trace and --explain need the profile default", done.err)
 
     def test_schema_lists_the_keys(self):
         done = self.run_it("poolsim", "schema")

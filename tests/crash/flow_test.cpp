@@ -8,6 +8,7 @@
 #include <deque>
 #include <iostream>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,6 +16,7 @@
 #include <gtest/gtest.h>
 
 #include <holdfast/base/random.hpp>
+#include <holdfast/base/uuid.hpp>
 #include <holdfast/flow/sql_provider.hpp>
 #include <holdfast/sql/schema.hpp>
 #include <holdfast/testing/backends.hpp>
@@ -35,7 +37,7 @@ constexpr std::chrono::seconds patience = 240s;
 constexpr std::chrono::seconds lease_asked = 2s;
 constexpr std::chrono::seconds lease_max = 16 * lease_asked;
 
-std::int64_t charge(sql::Tx& tx, std::string entry) {
+std::int64_t charge(sql::Tx& tx, const std::string& entry) {
     tx.exec(book, entry);
     return 1;
 }
@@ -60,6 +62,8 @@ std::string ship(flow::ActivityContext& ctx) {
     return key;
 }
 flow::Workflow<std::int64_t> order(flow::Context& ctx, std::int64_t number);
+flow::Workflow<std::int64_t> collect(flow::Context& ctx, std::int64_t count);
+flow::Workflow<std::int64_t> visit(flow::Context& ctx, std::int64_t number);
 
 }  // namespace
 
@@ -68,6 +72,8 @@ flow::Workflow<std::int64_t> order(flow::Context& ctx, std::int64_t number);
 HOLDFAST_NAME(holdfast::charge, "crash.charge");
 HOLDFAST_NAME(holdfast::ship, "crash.ship");
 HOLDFAST_NAME(holdfast::order, "crash.order");
+HOLDFAST_NAME(holdfast::collect, "crash.collect");
+HOLDFAST_NAME(holdfast::visit, "crash.visit");
 
 namespace holdfast {
 
@@ -77,18 +83,51 @@ namespace {
 flow::Workflow<std::int64_t> order(flow::Context& ctx, std::int64_t number) {
     std::int64_t paid = 0;
     for (int i = 0; i < steps; ++i) {
-        std::string key = co_await ctx.activity<&ship>().retry({.attempts = 2, .first = 5ms});
-        std::string entry = ctx.instance() + "/" + std::to_string(i);
-        std::int64_t one = co_await ctx.activity<&charge>(entry);
+        co_await ctx.activity<&ship>().retry({.attempts = 2, .first = 5ms});
+        const std::string entry = ctx.instance() + "/" + std::to_string(i);
+        const std::int64_t one = co_await ctx.activity<&charge>(entry);
         paid += one;
         co_await ctx.sleep(10ms);
     }
     co_return number + paid - steps;
 }
 
+constexpr flow::Channel<std::int64_t> numbers{"numbers"};
+constexpr std::int64_t crowd = 10'000;
+constexpr std::int64_t portion = 500;
+
+// Reads the numbers from 0 on and books each portion. Answers how many came in order.
+flow::Workflow<std::int64_t> collect(flow::Context& ctx, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) {
+        const std::int64_t number = co_await ctx.receive(numbers);
+        if (number != i) {
+            co_return i;
+        }
+        if (number % portion == portion - 1) {
+            const std::string entry = "portion/" + std::to_string(number);
+            const std::int64_t booked = co_await ctx.activity<&charge>(entry);
+            ctx.status(number + booked);
+        }
+    }
+    co_return count;
+}
+
+// Number 0 takes its process down, each time that it runs.
+flow::Workflow<std::int64_t> visit(flow::Context& ctx, std::int64_t number) {
+    if (number == 0) {
+        std::_Exit(0);
+    }
+    ctx.status(number);
+    co_return number;
+}
+
 flow::Registry registry() {
     flow::Registry all;
-    all.activity<&charge>().activity<&ship>().workflow<&order>();
+    all.activity<&charge>()
+        .activity<&ship>()
+        .workflow<&order>()
+        .workflow<&collect>()
+        .workflow<&visit>();
     return all;
 }
 
@@ -117,9 +156,10 @@ protected:
         sql::Database own(db.url(), test::quick_options());
         service = &own;
         flow::Store store(own);
-        flow::Runtime runtime(store, registry(), quick());
+        const flow::Runtime runtime(store, registry(), quick());
         flow::Client client(store);
         std::vector<std::jthread> clients;
+        clients.reserve(4);
         for (std::int64_t c = 0; c < 4; ++c) {
             clients.emplace_back([&, c] {
                 for (std::int64_t n = 0;; ++n) {
@@ -127,7 +167,7 @@ protected:
                     const std::string id = "order-" + std::to_string(number);
                     client.start<&order>(id, number);
                     if (!client.result<&order>(id, patience)) {
-                        std::abort();  // No order may fail, whoever dies.
+                        std::abort();  // No order may fail, whichever dies.
                     }
                     witness.acknowledged(number);
                 }
@@ -135,10 +175,85 @@ protected:
         }
     }
 
+    // Works through the crowd and tells how far it is, for ever.
+    void collect_until_killed(test::Witness& witness) const {
+        sql::Database own(db.url(), test::quick_options());
+        flow::Store store(own);
+        flow::Client client(store);
+        std::int64_t seen = client.info("crowd").value().status_version;
+        const flow::Runtime runtime(store, registry(), quick());
+        for (;;) {
+            const flow::InstanceInfo info = client.wait_for_status("crowd", seen, patience);
+            seen = info.status_version;
+            witness.acknowledged(seen);
+            if (is_final(info.status)) {
+                std::this_thread::sleep_for(1ms);  // It was too fast for the killer.
+            }
+        }
+    }
+
+    // Until all have ended, or this process has.
+    void visit_all(std::int64_t count) const {
+        sql::Database own(db.url(), test::quick_options());
+        flow::Store store(own);
+        flow::RuntimeOptions options = quick();
+        options.max_attempts = 5;
+        const flow::Runtime runtime(store, registry(), options);
+        flow::Client client(store);
+        for (std::int64_t i = 0; i < count; ++i) {
+            (void)client.wait("visit-" + std::to_string(i), patience);
+        }
+    }
+
+    // A workflow waits with all its messages; no worker has seen it. They are sent in turns of
+    // another one, which costs a commit per portion and not one per message.
+    void start_the_crowd() {
+        db.reopen();
+        {
+            flow::Store store(*db);
+            flow::Client client(store);
+            client.start_by_name({}, "crash.sender", "sender", flow::Payload{"[]"});
+            const auto claims = client.provider().claim_instances({});
+            ASSERT_EQ(claims.size(), 1U);
+            client.start<&collect>("crowd", crowd);
+            flow::TurnCommit turn;
+            turn.instance = "sender";
+            turn.token = claims[0].token;
+            turn.consumed = {claims[0].messages.at(0).position};
+            turn.begun = {.name = "crash.sender", .version = "1.0.0", .parent = {}};
+            turn.events.push_back({.id = 1,
+                                   .time_ms = claims[0].now.time_since_epoch().count(),
+                                   .body = flow::WorkflowStarted{.name = "crash.sender",
+                                                                 .version = "1.0.0",
+                                                                 .input = flow::Payload{"[]"},
+                                                                 .parent = {},
+                                                                 .status = {}}});
+            for (std::int64_t sent = 0; sent < crowd;) {
+                turn.next_token = Uuid::v4();
+                turn.messages.clear();
+                for (const std::int64_t end = sent + portion; sent < end; ++sent) {
+                    flow::ChannelMessage message{"numbers", flow::Payload{std::to_string(sent)}};
+                    turn.messages.push_back(
+                        {.instance = "crowd", .message = {.body = std::move(message)}});
+                }
+                ASSERT_EQ(client.provider().commit_turns(std::span(&turn, 1)).at(0),
+                          flow::Committed::yes);
+                turn.token = turn.next_token;
+                turn.leased = false;
+                turn.last_event = 1;
+                turn.begun.reset();
+                turn.events.clear();
+                turn.consumed.clear();
+            }
+        }
+        db.close();
+    }
+
     test::Database db{test::that_forks(GetParam())};
 };
 
 TEST_P(FlowKill, EveryWorkflowEndsAndEveryChargeHappensOnce) {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): the environment does not change.
     const bool soak = std::getenv("HOLDFAST_SOAK") != nullptr;
     const int kills = soak ? 60 : GetParam() == test::Backend::dsql ? 4 : 8;
     constexpr std::size_t processes = 4;
@@ -161,7 +276,7 @@ TEST_P(FlowKill, EveryWorkflowEndsAndEveryChargeHappensOnce) {
         acknowledged.insert(acknowledged.end(), seen.begin(), seen.end());
         alive.erase(victim);
         spawn();
-        if (soak) {  // A minute, and somebody dies every second.
+        if (soak) {  // A minute, with a kill every second.
             std::this_thread::sleep_until(began + (kill + 1) * 1s);
         }
     }
@@ -171,8 +286,8 @@ TEST_P(FlowKill, EveryWorkflowEndsAndEveryChargeHappensOnce) {
     }
     alive.clear();
 
-    // Whoever is left takes everything over as the leases run out, and none is longer than it may
-    // be.
+    // The workers that are left take everything over as the leases run out, and none is longer than
+    // it may be.
     db.reopen();
     const std::int64_t now_us = db.lease_now_us();
     for (const char* held : {"SELECT COALESCE(max(locked_until_us), 0) FROM flow_instances",
@@ -209,6 +324,69 @@ TEST_P(FlowKill, EveryWorkflowEndsAndEveryChargeHappensOnce) {
     EXPECT_EQ(db.number("SELECT count(*) FROM attempts WHERE NOT noted"), 0);
     EXPECT_EQ(db.number("SELECT count(*) FROM flow_activities"), 0);
     EXPECT_EQ(db.number("SELECT count(*) FROM flow_messages"), 0);
+}
+
+// A turn takes a portion of the crowd; the process dies before, in and after the commit of one.
+TEST_P(FlowKill, ACrowdOfSignalsIsReadOnceAndInOrder) {
+    ASSERT_NO_FATAL_FAILURE(start_the_crowd());
+    constexpr int kills = 4;
+    Random random(2);
+    for (int kill = 0; kill < kills; ++kill) {
+        test::Victim worker([this](test::Witness& witness) { collect_until_killed(witness); });
+        const auto seen = worker.kill_after(1 + random.below(3), Deadline::after(patience));
+        std::cout << "killed at status " << seen.back() << '\n';
+    }
+    db.reopen();
+    flow::Store store(*db);
+    flow::Runtime runtime(store, registry(), quick());
+    flow::Client client(store);
+    const auto collected = client.result<&collect>("crowd", patience);
+    ASSERT_TRUE(collected) << collected.failure().text();
+    EXPECT_EQ(*collected, crowd) << "so many came in order";
+    std::int64_t next = 0;
+    for (const flow::Event& event : client.history("crowd")) {
+        if (const auto* received = std::get_if<flow::MessageReceived>(&event.body)) {
+            ASSERT_EQ(received->data.json, std::to_string(next++));
+        }
+    }
+    EXPECT_EQ(next, crowd);
+    EXPECT_EQ(db.number("SELECT count(*) FROM book"), crowd / portion);
+    EXPECT_EQ(db.number("SELECT count(DISTINCT entry) FROM book"), crowd / portion);
+    EXPECT_EQ(db.number("SELECT count(*) FROM flow_messages"), 0);
+    EXPECT_TRUE(runtime.drain(10s).clean());
+}
+
+// The process claims all that wait, begins with the oldest, and dies of it.
+TEST_P(FlowKill, OnlyTheWorkflowThatKillsItsProcessIsPoison) {
+    constexpr std::int64_t visits = 30;
+    constexpr int lives_max = 60;
+    db.reopen();
+    {
+        flow::Store store(*db);
+        flow::Client client(store);
+        for (std::int64_t i = 0; i < visits; ++i) {
+            client.start<&visit>("visit-" + std::to_string(i), i);
+        }
+    }
+    int lives = 0;
+    for (bool ended = false; !ended && lives < lives_max; ++lives) {
+        db.close();
+        test::Victim worker([this](test::Witness&) { visit_all(visits); });
+        (void)worker.join(Deadline::after(patience));
+        db.reopen();
+        db.execute("UPDATE flow_instances SET locked_until_us = 0");  // Its leases have run out.
+        ended = db.number(
+                    "SELECT count(*) FROM flow_instances WHERE status IN "
+                    "('pending', 'running')") == 0;
+    }
+    std::cout << lives << " processes\n";
+    flow::Store store(*db);
+    flow::Client client(store);
+    const flow::InstanceInfo guilty = client.info("visit-0").value();
+    ASSERT_EQ(guilty.status, flow::Status::failed);
+    EXPECT_EQ(flow::Client::failure_of(guilty).kind, flow::FailureKind::poison);
+    EXPECT_EQ(db.number("SELECT count(*) FROM flow_instances WHERE status = 'completed'"),
+              visits - 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, FlowKill, test::every_backend(), test::backend_name);

@@ -1,5 +1,5 @@
-// Property 6 of the founding design: whatever goes wrong, the data stay consistent, and what the
-// caller was told agrees with them.
+// Property 6 of docs/conformance/properties.md: whatever goes wrong, the data stay consistent, and
+// what the caller was told agrees with them.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>

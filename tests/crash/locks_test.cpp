@@ -186,6 +186,7 @@ protected:
     }
 
     static int rounds(int in_every_run) {
+        // NOLINTNEXTLINE(concurrency-mt-unsafe): the environment does not change.
         return std::getenv("HOLDFAST_SOAK") != nullptr ? 60 : in_every_run;
     }
 
@@ -198,6 +199,7 @@ TEST_P(LockKill, ProcessesThatAreKilledHurtNobody) {
     HOLDFAST_CHECK("locks N18");
     Random random(1);
     std::vector<std::unique_ptr<test::Victim>> alive;
+    alive.reserve(4);
     for (int i = 0; i < 4; ++i) {
         alive.push_back(spawn());
     }
@@ -220,6 +222,7 @@ TEST_P(LockKill, ProcessesThatAreStoppedHurtNobody) {
     HOLDFAST_CHECK("locks N16");
     Random random(2);
     std::vector<std::unique_ptr<test::Victim>> alive;
+    alive.reserve(4);
     for (int i = 0; i < 4; ++i) {
         alive.push_back(spawn());
     }
@@ -249,8 +252,8 @@ TEST_P(LockKill, ProcessesThatAreStoppedHurtNobody) {
 INSTANTIATE_TEST_SUITE_P(Every, LockKill, test::every_backend(), test::backend_name);
 
 // On a file, N16 cannot mean that others take locks meanwhile: the stopped process holds the lock
-// of the whole file, and only the kernel could take it away. It means that nobody hangs: each call
-// that writes ends by its deadline, with an error that says to come back, and looking goes on.
+// of the whole file, and only the kernel could take it away. It means that no call hangs: each
+// that writes ends by its deadline, with an error that says to retry, and reads still work.
 TEST(LockFreeze, AWriterThatIsStoppedKeepsTheFileAndNobodyHangs) {
     HOLDFAST_CHECK("locks N16");
     test::Database db{test::Backend::sqlite};

@@ -45,7 +45,7 @@ public:
         return grown_.wait_until(
             lock, deadline.when(), [&] { return acknowledged_.size() >= wanted; });
     }
-    // For a writer that has nobody to write to: until the server is back, or the stop.
+    // For a writer without a server: until the server is back, or the stop.
     void wait_for_server(const std::stop_token& stop) {
         std::unique_lock lock(mutex_);
         grown_.wait(lock, stop, [&] { return up_; });
@@ -55,7 +55,7 @@ public:
         up_ = up;
         grown_.notify_all();
     }
-    // Once nobody writes any more.
+    // After the last write.
     [[nodiscard]] const std::vector<std::int64_t>& acknowledged() const { return acknowledged_; }
     [[nodiscard]] const std::vector<std::int64_t>& refused() const { return refused_; }
 

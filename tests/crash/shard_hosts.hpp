@@ -1,8 +1,8 @@
 // Hosts of a service that take a shard from each other and write for it, and the oracle that knows
 // whether a former owner was ever heard.
 //
-// Ids of tasks come from the owner's range, as a service gives them. Whoever takes the shard counts
-// what is there from the ranges before its own: nothing may be added to that any more.
+// Ids of tasks come from the owner's range, as a service gives them. A new owner counts the
+// tasks of the ranges before its own: nothing may be added to them any more.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ inline constexpr std::int64_t everything = 100'000;  // Of one page.
 
 // How often something happens in every run, and how often in a long one.
 inline int times(int in_every_run, int in_a_long_run) {
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets variables here.
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): the environment never changes.
     const bool is_long = std::getenv("HOLDFAST_SOAK") != nullptr;
     return is_long ? in_a_long_run : in_every_run;
 }
@@ -48,8 +48,8 @@ class Host {
 public:
     Host(sql::Database& db, Chronicle& chronicle) : shards_(db), chronicle_(chronicle) {}
 
-    // Takes the shard from whoever has it and writes for it, `writes` times or until it is taken
-    // from us. Trouble with the database comes out as it is, and then the host owns nothing.
+    // Takes the shard from its owner and writes for it, `writes` times or until it is taken away.
+    // Errors of the database pass through, and then the host owns nothing.
     void own(int writes) {
         store::Shard found =
             shards_.get_or_create({.id = shard, .range = store::RangeId{1}, .info = {}});
@@ -106,8 +106,8 @@ private:
     Chronicle& chronicle_;
 };
 
-// Trouble that a host lives with: the database is away or cannot say what it did, somebody who died
-// is in the way, or where nobody waits for a lock others were always faster.
+// Errors that a host expects: the database is away, the outcome is unknown, a dead host holds a
+// lock, or, where locks do not wait, others were always faster.
 inline bool is_expected(const Error& error) {
     return error.outcome() == Outcome::unknown || error.code() == Code::unavailable ||
            error.code() == Code::deadline || error.code() == Code::exhausted ||
@@ -133,7 +133,7 @@ inline void expect_no_former_owner_was_heard(const Story& story, const test::Dat
         EXPECT_EQ(std::ranges::lower_bound(found, range * ids_per_range) - found.begin(), before)
             << "a former owner has written after range " << range << " was taken";
     }
-    // In one look, because what somebody who was killed had sent may still be on its way.
+    // In one query, because writes of a killed host may still be on their way.
     EXPECT_EQ(db.number("SELECT (SELECT count(*) FROM executions) - "
                         "(SELECT count(*) FROM transfer_tasks WHERE task_id % 2 <> 0)"),
               0)

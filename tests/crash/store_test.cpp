@@ -45,7 +45,7 @@ constexpr std::int64_t tokens = 8;
 constexpr std::int64_t kinds =
     3;  // Shard, queue, namespace: what is reported is token * kinds + i.
 
-// Moves a token on until it has moved often enough. Whoever loses is told so by Lost; any other
+// Moves a token on until it has moved often enough. A loser gets Lost; any other
 // error ends the process, and the test.
 template <class Lost, class Look, class Move>
 void contend(test::Witness& witness, std::int64_t kind, const Look& look, const Move& move) {
@@ -205,7 +205,7 @@ TEST_P(StoreProcesses, OwnersThatAreKilledInMidTransactionLeaveNothingHalfDone) 
     hosts.push_back(spawn());
     hosts.push_back(spawn());
     for (int death = 0; death < deaths; ++death) {
-        // Whoever is killed is in the middle of something; when, chance decides.
+        // The killed host is in the middle of something, at a random moment.
         auto& unlucky = hosts[random.below(hosts.size())];
         const std::size_t more = unlucky->acknowledged() + 5 + random.below(10);
         Telegraph::read(unlucky->kill_after(more, Deadline::after(60s)), story);

@@ -48,7 +48,7 @@ public:
         return grown_.wait_until(
             lock, deadline.when(), [&] { return story_.acknowledged.size() >= wanted; });
     }
-    // Once nobody writes any more.
+    // After the last write.
     [[nodiscard]] const chaos::Story& story() const { return story_; }
 
 private:
@@ -165,7 +165,7 @@ TEST_F(PostgresChaos, NoFormerOwnerIsHeardWhenTheServerDiesInMidTransaction) {
     chaos::expect_no_former_owner_was_heard(records.story(), db);
 }
 
-// The same where nobody waits for a lock: who was second is told at its commit.
+// The same where locks do not wait: the second one is refused at its commit.
 TEST(GatewayChaos, NoFormerOwnerIsHeardWhenTheClusterHangsUp) {
     test::Database db{test::Backend::dsql};
     sql::schema_apply(*db, store::schema_part(), {});

@@ -30,7 +30,7 @@ using testing::IsEmpty;
 const std::set<std::string> known_exceptions{};
 
 std::string rendered(const sql::Statement& statement, const sql::TableNames* names) {
-    return sql::render(sql::Product::dsql, statement.name(), statement.text(), names).text;
+    return sql::render(sql::dialect_named("dsql"), statement.name(), statement.text(), names).text;
 }
 
 // The rules that a script breaks. Hints change nothing, except those about FOR UPDATE: our own
@@ -47,9 +47,9 @@ std::vector<std::string> broken(const std::string& script) {
 
 std::string all_tables() {
     return std::string(sql::create_schema_table()) + ";\n" +
-           sql::schema_dump(lock::schema_part(), sql::Product::dsql) +
-           sql::schema_dump(flow::schema_part(), sql::Product::dsql) +
-           sql::schema_dump(store::schema_part(), sql::Product::dsql);
+           sql::schema_dump(lock::schema_part(), sql::dialect_named("dsql")) +
+           sql::schema_dump(flow::schema_part(), sql::dialect_named("dsql")) +
+           sql::schema_dump(store::schema_part(), sql::dialect_named("dsql"));
 }
 
 // Statements, checked after the tables, so that locks are checked by their keys.

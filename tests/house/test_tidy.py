@@ -104,6 +104,32 @@ class Tidy(unittest.TestCase):
             f"{page}:3: 'run' is explained in line 1 as well",
         )
 
+    def test_comments_messages_and_documents_are_plain_english(self):
+        for text in (
+            "// This is no lock.\n",
+            "// Both are\n// no locks.\n",
+            "// Taken by\n//   somebody.\n",
+            "/* Nobody knows. */\n",
+            "// It waits. Who comes first is served.\n",
+            'auto text = "it is no "\n    "duration";\n',
+            'auto text = R"(whoever asks)";\n',
+        ):
+            self.assertRegex(self.tidy({"src/flow/x.cpp": text}), r"^src/flow/x.cpp:[12]: plain English ")
+        for name, text, line in (
+            ("src/flow/x.cpp", "int x;\n\n// One.\n// Nobody.\n", 4),
+            ("src/flow/x_test.cpp", "// Nobody waits.\n", 1),
+            ("docs/x.md", "It\nis\nno lock.\n", 2),
+        ):
+            self.assertIn(f"{name}:{line}: plain English ", self.tidy({name: text}))
+        self.assert_clean(
+            {
+                "src/flow/x.cpp": "// There is no lock; it is no longer held. It tells who has it.\n"
+                'auto user = "nobody";\nint nobody = 1;\n',
+                "src/flow/x_test.cpp": 'auto text = "somebody waits";\n',
+                "docs/x.md": "```\nNobody waits.\n```\nThe user is `nobody`.\n",
+            }
+        )
+
     def test_only_the_json_header_of_flow_includes_json(self):
         include = "#include <nlohmann/json.hpp>\n"
         self.assert_clean({"src/flow/include/holdfast/flow/json.hpp": include})
@@ -200,6 +226,30 @@ class Tidy(unittest.TestCase):
         ):
             self.assert_clean({**first, "src/sql/b.cpp": harmless})
         self.assert_clean({**first, "src/flow/b.cpp": twin})
+
+    def test_only_sql_compares_products(self):
+        finding = "code above sql names a product; add a capability to sql::Dialect and ask for that"
+        for code in (
+            "bool x = db.dialect().product == sql::Product::sqlite;",
+            "switch (dialect->product) {}",
+            "case Product::dsql:",
+            'if (url.scheme != "sqlite") {}',
+            'if ("dsql" == parse_url(text).scheme) {}',
+            'if (db.dialect().name == "dsql") {}',
+        ):
+            with self.subTest(code=code):
+                for place in ("src/flow/x.cpp", "src/flow/x_test.cpp", "tests/x_test.cpp"):
+                    self.assert_found({place: f"int x;\n{code}\n"}, f"{place}:2: {finding}")
+                for place in ("src/sql/x.cpp", "src/testing/x.cpp"):
+                    self.assert_clean({place: f"{code}\n"})
+        for harmless in (
+            "if (db.dialect().embedded) {}",
+            "// Product::sqlite",
+            'check("sweep.product");',
+            "if (url.scheme == dsql::url_scheme) {}",
+            'label("db", dialect.name);',
+        ):
+            self.assert_clean({"src/flow/x.cpp": f"{harmless}\n"})
 
     def test_unfinished_work_is_not_merged(self):
         self.assert_found(

@@ -1,5 +1,6 @@
-// Properties 3 and 5 of the founding design, on the databases themselves: conflicts are tried again
-// within the policy, and every other error is of one class, is counted once, and changes nothing.
+// Properties 3 and 5 of docs/conformance/properties.md, on the databases themselves: conflicts are
+// tried again within the policy, and every other error is of one class, is counted once, and
+// changes nothing.
 #include <array>
 #include <string>
 #include <string_view>

@@ -1,6 +1,6 @@
 // Aurora DSQL checks at a commit the rows that were written or locked, and no others. So whatever a
 // transaction of the store reads before it writes is locked, or a row that was locked before keeps
-// it as it is. CheckedStatement by what was really sent, transaction by transaction.
+// it as it is. Checked by what was really sent, transaction by transaction.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -24,11 +24,11 @@ namespace {
 using Transaction = std::vector<std::string>;
 
 std::string on_dsql(const sql::Statement& statement) {
-    return sql::render(sql::Product::dsql, statement.name(), statement.text()).text;
+    return sql::render(sql::dialect_named("dsql"), statement.name(), statement.text()).text;
 }
 
-// Reads that lock nothing, and the lock under which what they find cannot change. Whoever adds one
-// says here why it is right.
+// Reads that lock nothing, and the lock under which what they find cannot change. A new
+// one needs its reason here.
 std::map<std::string, std::string> reads_under_a_lock() {
     using namespace statements;
     const std::string counter = on_dsql(lock_namespace_metadata);
@@ -111,7 +111,7 @@ TEST(SnapshotIsolation, WhatATransactionDecidesByIsLockedOrWritten) {
     for (const auto& [read, lock] : reads_under_a_lock()) {
         EXPECT_TRUE(all.contains(read)) << "nobody needs it any more: " << read;
     }
-    // None has escaped: whoever adds a statement sends it on the tour.
+    // None is missing: a new statement must be sent by the walk.
     std::set<std::string> known;
     for (const sql::Statement* statement : catalogue().statements) {
         known.insert(on_dsql(*statement));

@@ -1,5 +1,6 @@
-// Properties 1 and 8 of the founding design: whatever the store is asked for, and however services
-// start, nothing is sent that Aurora DSQL would refuse. CheckedStatement by what was really sent.
+// Properties 1 and 8 of docs/conformance/properties.md: whatever the store is asked for, and
+// however services start, nothing is sent that Aurora DSQL would refuse. Checked by what
+// was really sent.
 #include <map>
 #include <memory>
 #include <regex>

@@ -1,5 +1,5 @@
-// Properties 2 and 7 of the founding design: an update applies whole while its token holds, and not
-// at all otherwise; and every transaction is counted as it was.
+// Properties 2 and 7 of docs/conformance/properties.md: an update applies whole while its token
+// holds, and not at all otherwise; and every transaction is counted as it was.
 #include <map>
 #include <memory>
 #include <sstream>
@@ -37,7 +37,7 @@ public:
         user_data_.update(ns_, {{name_, {.data = {.blob = blob("first"), .version = 0}}}});
     }
 
-    // Writes the row as somebody would whose token is off by so much. True if it was applied.
+    // Writes the row with a token that is off by so much. True if it was applied.
     bool write(Kind kind, std::int64_t off, const std::string& text) {
         const bool applied = attempt([&] { write_row(kind, tokens_[kind] + off, off, text); });
         RC_ASSERT(applied == (off == 0));
@@ -257,7 +257,7 @@ public:
         }
         return wanted;
     }
-    // The cluster is written by somebody who knows its version, or does not.
+    // The cluster is written with the right version, or with a wrong one.
     void save(bool knows, int wanted) {
         Counts& expected = expected_["SaveClusterMetadata"];
         expected.transactions += 1;

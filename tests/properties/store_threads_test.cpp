@@ -1,4 +1,5 @@
-// Property 4 of the founding design: of all who would change a thing from the same state, one does.
+// Property 4 of docs/conformance/properties.md: of several changes of one thing from the same
+// state, one succeeds.
 #include <atomic>
 #include <regex>
 #include <set>
@@ -143,8 +144,7 @@ TEST_P(Property4, ConcurrencySafety) {
         RC_ASSERT(contest.holder(prize) == blob(std::to_string(winner)));
     }));
 
-    // Nobody was told anything but that the row had changed, or that there was a conflict, which
-    // was settled for him.
+    // The only errors are that the row had changed, or a conflict, which was retried.
     std::set<std::string> classes;
     const std::string text = metrics.expose();
     const std::regex label("holdfast_sql_tx_errors_total\\{[^}]*error_class=\"([^\"]+)\"");
@@ -152,7 +152,7 @@ TEST_P(Property4, ConcurrencySafety) {
         classes.insert((*found)[1]);
     }
     classes.erase("retryable");
-    classes.erase("duplicate");  // Who creates what somebody has just created tries again.
+    classes.erase("duplicate");  // The second creator retries.
     EXPECT_THAT(classes, ElementsAre("condition_failed"));
 }
 

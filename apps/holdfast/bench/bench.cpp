@@ -109,8 +109,8 @@ std::string as_table(const bench::Report& report) {
                        static_cast<double>(report.peak_memory_bytes) / 1e6);
 }
 
-// Beside the file that --db names, since its disk is meant; else where temporary files go, unless
-// that is memory.
+// The folder of the file that --db names, to measure its disk; else the folder of temporary files,
+// unless that is memory.
 std::filesystem::path scratch_parent(const Context& context, const BenchRequest& request) {
     if (!request.folder.empty()) {
         return request.folder;
@@ -118,7 +118,7 @@ std::filesystem::path scratch_parent(const Context& context, const BenchRequest&
     const std::string& url = database_url(context);
     if (!url.empty()) {
         const sql::Url parsed = sql::parse_url(url);
-        if (parsed.scheme == "sqlite" && parsed.rest != ":memory:") {
+        if (parsed.embedded() && parsed.rest != ":memory:") {
             return std::filesystem::absolute(parsed.rest).parent_path();
         }
     }
@@ -147,14 +147,14 @@ void refuse_foreign_flags(const BenchRequest& request) {
         throw InvalidArgument("--keys and --clients belong to 'holdfast bench locks'");
     }
     if (!request.keys.empty() && request.keys != "distinct" && request.keys != "one") {
-        throw InvalidArgument("--keys is 'distinct' or 'one'");
+        throw InvalidArgument("--keys must be 'distinct' or 'one'");
     }
     if (request.clients < 0 || request.clients > clients_max) {
-        throw InvalidArgument(fmt::format("--clients is 1 to {}", clients_max));
+        throw InvalidArgument(fmt::format("--clients must be from 1 to {}", clients_max));
     }
 }
 
-// Of two lists of beginnings of names: what begins as both of them say.
+// The prefixes that match both lists of prefixes.
 std::vector<std::string> both(const std::vector<std::string>& some,
                               const std::vector<std::string>& others) {
     std::vector<std::string> names;
@@ -166,7 +166,7 @@ std::vector<std::string> both(const std::vector<std::string>& some,
         }
     }
     if (names.empty()) {
-        throw InvalidArgument("--only names nothing of that scenario; leave one of them out");
+        throw InvalidArgument("--only matches no measurement of --scenario; leave one of them out");
     }
     return names;
 }
@@ -178,7 +178,7 @@ std::vector<std::string> wanted(const Context& context, const BenchRequest& requ
         return request.only;
     }
     const std::string& url = database_url(context);
-    const bool file = url.empty() || sql::parse_url(url).scheme == "sqlite";
+    const bool file = url.empty() || sql::parse_url(url).embedded();
     const bool locks = request.name == "locks";
     const std::string name = locks ? "cycle." + request.keys : request.scenario;
     std::vector<std::string> names;
@@ -227,19 +227,19 @@ int bench(const Context& context, const BenchRequest& request) {
         if (report.machine.busy()) {
             progress.note(fmt::format(
                 "holdfast: other programs keep the machine busy (load {:.1f} on {} cores), which "
-                "flatters the ratios of many threads; measure again when it is quiet",
+                "distorts the ratios with many threads; measure again when it is idle",
                 report.machine.load,
                 report.machine.cores));
         }
         if (report.machine.filesystem == "tmpfs") {
             progress.note(
-                "holdfast: the files lie in memory (tmpfs), so a flush costs nothing; name "
-                "a folder on a disk with --dir");
+                "holdfast: the files are in memory (tmpfs), so a flush costs nothing; name a "
+                "folder on a disk with --dir");
         }
         print(context.json ? to_json(report) + "\n" : as_table(report));
         if (!request.report.empty()) {
             bench::merge_into_page(request.report, report);
-            progress.note(fmt::format("holdfast: the page is {}", request.report));
+            progress.note(fmt::format("holdfast: wrote {}", request.report));
         }
     }
     return watch.exit_code();

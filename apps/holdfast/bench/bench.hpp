@@ -16,7 +16,7 @@ struct BenchRequest {
     int clients = 0;                // Of locks: how many at once; 0: its own numbers.
     int rounds = 9;
     double seconds = 1;  // For each side of a round.
-    std::string folder;  // Where files are made; empty: a good place.
+    std::string folder;  // Folder of the files; empty: chosen here.
     std::string report;  // The page to write; empty: none.
 };
 

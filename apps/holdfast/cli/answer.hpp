@@ -1,4 +1,4 @@
-// What a command says at its end.
+// The result that a command prints.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace holdfast::app {
 
 using Json = nlohmann::ordered_json;
 
-// In one line. Names of files, as in a URL, need not be text: what is none is replaced.
+// In one line. File names, as in a URL, may be invalid UTF-8, which is replaced.
 [[nodiscard]] std::string json_line(const Json& json);
 
 // One sentence for people, or the object for programs. Returns exit_done.

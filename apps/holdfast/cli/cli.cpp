@@ -21,7 +21,7 @@ namespace {
 constexpr int orders_min = 3;
 constexpr int orders_max = 100;
 
-// Where the words of a program of the user's begin: they are not ours to understand.
+// Index of the `--` after which the command of `lock run` or `lock elect` begins; it is not parsed.
 int program_begins_at(int argc, const char* const* argv) {
     const std::span words(argv, static_cast<std::size_t>(argc));
     const auto is = [](std::string_view word) {
@@ -59,8 +59,8 @@ CommandLine::CommandLine() {
     root_.require_subcommand(1);
     root_.fallthrough();
     root_.footer(exit_codes_help);
-    root_.set_version_flag("--version", version_text(), "Print the version.");
-    root_.set_help_flag("-h,--help", "Print this help.");
+    root_.set_version_flag("--version", version_text(), "Version of the program");
+    root_.set_help_flag("-h,--help", "This help");
     add_globals();
     add_demo();
     add_flow();
@@ -78,30 +78,31 @@ void CommandLine::add_globals() {
     add_setting(root_,
                 "--db",
                 "db",
-                "The database: sqlite:FILE, postgres://USER@HOST/NAME or dsql://ENDPOINT "
-                "(HOLDFAST_DB).");
-    add_setting(
-        root_, "--log-level", "log.level", "The least important log lines: debug, info, warn, ...");
+                "Database URL: sqlite:FILE, postgres://USER@HOST/NAME or dsql://ENDPOINT "
+                "(HOLDFAST_DB)");
+    add_setting(root_,
+                "--log-level",
+                "log.level",
+                "Lowest level that is logged: debug, info, warn, error or off");
     takes_choice(settings_.back().option, {"debug", "info", "warn", "error", "off"});
-    add_setting(root_, "--log-format", "log.format", "How log lines look: text or json.");
+    add_setting(root_, "--log-format", "log.format", "Format of log lines: text or json");
     takes_choice(settings_.back().option, {"text", "json"});
-    CLI::Option* file =
-        root_.add_option("--config", request_.config_file, "Settings, as a YAML file.");
+    CLI::Option* file = root_.add_option("--config", request_.config_file, "Settings file, YAML");
     hints_[file].takes = Takes::file;
-    root_.add_flag(
-        "--json", request_.json, "Print JSON for programs instead of tables for people.");
-    root_.add_flag("-q,--quiet", request_.quiet, "Print no progress.");
+    root_.add_flag("--json", request_.json, "JSON output instead of text");
+    root_.add_flag("-q,--quiet", request_.quiet, "No progress output");
 }
 
 void CommandLine::add_demo() {
     CLI::App* noun = add(root_,
                          "demo",
-                         "A shop's orders, a kill -9 at the worst moments, every charge done once.",
+                         "Process orders, kill the workers at the worst moments, and show that "
+                         "every charge happens once.",
                          [this](const Context& context) { return demo(context, demo_); });
-    noun->add_option("--orders", demo_.orders, "How many at once.")
+    noun->add_option("--orders", demo_.orders, "Number of orders")
         ->check(CLI::Range(orders_min, orders_max))
         ->capture_default_str();
-    noun->add_flag("--keep", demo_.keep, "Leave the orders and the ledger behind.");
+    noun->add_flag("--keep", demo_.keep, "Orders and ledger stay in the database");
 
     // The process that the demo kills.
     CLI::App* worker = add(root_, "demo-worker", "", [this](const Context& context) {
@@ -114,7 +115,7 @@ void CommandLine::add_demo() {
 }
 
 void CommandLine::add_schema() {
-    CLI::App* noun = add(root_, "schema", "The tables: create, compare, print.");
+    CLI::App* noun = add(root_, "schema", "Create, check and print the tables.");
     noun->require_subcommand(1);
     const auto verb = [this, noun](const char* name,
                                    const char* help,
@@ -122,50 +123,57 @@ void CommandLine::add_schema() {
         CLI::App* added = add(*noun, name, help, [this, run](const Context& context) {
             return run(context, schema_);
         });
-        takes_choice(added->add_option("--part", schema_.part, "One part instead of all."),
-                     part_names());
+        takes_choice(
+            added->add_option("--part", schema_.part, "One part of the schema instead of all"),
+            part_names());
         return added;
     };
     add_lock_tables(*noun);
     verb("apply", "Bring the tables to the newest version; creates an SQLite file.", &schema_apply);
-    verb("status", "Say which version is there, and which is known.", &schema_status);
-    CLI::App* dump = verb("dump", "Print the statements, to be run by hand.", &schema_dump);
+    verb("status", "Show the version in the database and the newest known one.", &schema_status);
+    CLI::App* dump = verb("dump", "Print the statements, to run them by hand.", &schema_dump);
     takes_choice(
-        dump->add_option("--dialect", schema_.dialect, "For sqlite, postgres or dsql.")->required(),
+        dump->add_option("--dialect", schema_.dialect, "SQL dialect: sqlite, postgres or dsql")
+            ->required(),
         {"sqlite", "postgres", "dsql"});
 }
 
 void CommandLine::add_bench() {
     CLI::App* noun = add(root_,
                          "bench",
-                         "Measure ours against the limit, in turns, and print the ratio.",
+                         "Measure Holdfast against the bare database and print the ratio.",
                          [this](const Context& context) { return bench(context, bench_); });
-    takes_choice(noun->add_option("name", bench_.name, "Which; all if left out."), bench_names());
-    noun->add_option("--only", bench_.only, "A single one, or a beginning: pg.update.c8, sqlite.")
+    takes_choice(noun->add_option("name", bench_.name, "Name of a suite; all by default"),
+                 bench_names());
+    noun->add_option("--only", bench_.only, "Name or prefix of a measurement: pg.update.c8, sqlite")
         ->expected(1)
         ->allow_extra_args(false)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     noun->add_option("--scenario",
                      bench_.scenario,
-                     "Of flow: chain1, chain5, parallel, parallel0, fanout, timers, longhistory, "
-                     "largepayload.");
-    noun->add_option("--keys", bench_.keys, "Of locks: distinct, or one for everybody.");
-    noun->add_option("--clients", bench_.clients, "Of locks: how many at once.");
-    noun->add_option("--rounds", bench_.rounds, "How often each side is measured.")
+                     "Scenario (suite flow): chain1, chain5, parallel, parallel0, fanout, timers, "
+                     "longhistory, largepayload");
+    noun->add_option(
+        "--keys", bench_.keys, "Lock keys (suite locks): distinct, or one for all clients");
+    noun->add_option("--clients", bench_.clients, "Number of clients (suite locks)");
+    noun->add_option("--rounds", bench_.rounds, "Number of measurements per side")
         ->capture_default_str();
-    noun->add_option("--seconds", bench_.seconds, "How long a side runs in a round.")
+    noun->add_option("--seconds", bench_.seconds, "Duration of one measurement, in seconds")
         ->capture_default_str();
-    hints_[noun->add_option("--dir", bench_.folder, "A folder on the disk to measure.")].takes =
+    hints_[noun->add_option("--dir", bench_.folder, "Folder on the disk to measure")].takes =
         Takes::folder;
-    hints_[noun->add_option("--report", bench_.report, "Write a page with pictures, or add to it.")]
+    hints_[noun->add_option(
+               "--report", bench_.report, "HTML page with charts, created or extended")]
         .takes = Takes::file;
 }
 
 void CommandLine::add_config() {
-    CLI::App* noun =
-        add(root_, "config", "Settings: flags over environment over file over defaults.");
+    CLI::App* noun = add(root_,
+                         "config",
+                         "Show the settings: flags override the environment, the file and the "
+                         "defaults, in this order.");
     noun->require_subcommand(1);
-    add(*noun, "show", "Print every setting, its value and where that came from.", &config_show);
+    add(*noun, "show", "Print every setting, its value and its source.", &config_show);
 }
 
 void CommandLine::add_completion() {
@@ -173,7 +181,8 @@ void CommandLine::add_completion() {
         root_, "completion", "Print the completion script for a shell.", [this](const Context&) {
             return completion(shell_, describe(root_));
         });
-    takes_choice(noun->add_option("shell", shell_, "bash or zsh.")->required(), {"bash", "zsh"});
+    takes_choice(noun->add_option("shell", shell_, "Shell: bash or zsh")->required(),
+                 {"bash", "zsh"});
 }
 
 void CommandLine::add_version() {
@@ -205,14 +214,14 @@ void CommandLine::takes_choice(CLI::Option* option, std::vector<std::string> cho
 
 std::variant<Request, Answer> CommandLine::parse(int argc, const char* const* argv) {
     if (argc <= 1) {
-        throw InvalidArgument(fmt::format("say what to do: {}; see holdfast --help",
+        throw InvalidArgument(fmt::format("no command given; choose from {}; see holdfast --help",
                                           fmt::join(words_below(root_), ", ")));
     }
     const int own = program_begins_at(argc, argv);
     lock_.command.assign(argv + std::min(own + 1, argc), argv + argc);
     try {
         std::vector<std::string> words = without_old_poolsim_flags({argv + 1, argv + own});
-        std::ranges::reverse(words);  // So CLI11 wants them.
+        std::ranges::reverse(words);  // The order that CLI11 expects.
         root_.parse(std::move(words));
     } catch (const CLI::CallForVersion&) {
         return Answer{version_text() + "\n"};

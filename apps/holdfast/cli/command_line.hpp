@@ -26,7 +26,7 @@ namespace holdfast::app {
 
 // For the footer of a verb's help.
 inline constexpr const char* everywhere_help =
-    "Everywhere: --db, --json, --config, --log-level, --log-format, --quiet; see holdfast "
+    "Global options: --db, --json, --config, --log-level, --log-format, --quiet; see holdfast "
     "--help.\n";
 
 class CommandLine {

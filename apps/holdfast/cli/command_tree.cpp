@@ -29,7 +29,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string closest(std::string_view word, const std::vector<std::string>& candidates) {
-    constexpr std::size_t word_max = 64;  // Longer ones are no slip of the finger.
+    constexpr std::size_t word_max = 64;  // A longer word is not a typo.
     std::string best;
     std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
     if (word.size() > word_max) {

@@ -1,4 +1,4 @@
-// The tree of verbs as plain data, for those who write about it: completion and suggestions.
+// The tree of verbs as plain data, for completion and suggestions.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-// holdfast completion: what a shell offers at the tabulator key, written from the tree of verbs
-// itself.
+// holdfast completion: scripts for tab completion, generated from the tree of verbs.
 #pragma once
 
 #include <string>

@@ -22,7 +22,7 @@ bool begins_character(char c) {
     return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
 }
 
-// What workflows stored must not steer the reader's terminal.
+// Stored text must not control the reader's terminal.
 std::string visible_line(std::string_view text) {
     std::string line = visible(text);
     std::ranges::replace_if(line, [](char c) { return c == '\n' || c == '\t'; }, ' ');
@@ -159,7 +159,10 @@ std::string shortened(std::string_view text, std::size_t width) {
 
 std::string padded(std::string text, std::size_t width) {
     const std::size_t now = width_of(text);
-    return now < width ? text + std::string(width - now, ' ') : text;
+    if (now < width) {
+        text.append(width - now, ' ');
+    }
+    return text;
 }
 
 void print(std::string_view text) {
@@ -167,7 +170,7 @@ void print(std::string_view text) {
     if (!written || std::fflush(stdout) != 0) {
         throw Error(Code::unavailable,
                     Outcome::not_applied,
-                    "cannot write to standard output; look whether its disk is full");
+                    "cannot write to standard output; check whether its disk is full");
     }
 }
 

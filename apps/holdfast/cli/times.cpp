@@ -43,7 +43,7 @@ std::chrono::milliseconds duration_of(std::string_view option, const std::string
     try {
         return std::chrono::duration_cast<std::chrono::milliseconds>(parse_duration(text));
     } catch (const Error& error) {
-        throw InvalidArgument(fmt::format("{} is no duration: {}", option, error.what()));
+        throw InvalidArgument(fmt::format("{}: {}", option, error.what()));
     }
 }
 

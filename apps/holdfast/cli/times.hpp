@@ -1,4 +1,4 @@
-// Times in words, and words as times.
+// Formats and parses times.
 #pragma once
 
 #include <chrono>

@@ -25,11 +25,10 @@ using std::chrono::milliseconds;
 
 std::string heading(const std::string& url, int orders) {
     return fmt::format(
-        "{} orders at once, each a workflow on {}: reserve stock and check for\n"
-        "fraud side by side, wait for a person, wait out a timer, charge, ship; undo all of it if "
-        "no\n"
-        "courier comes. Charging and refunding write a ledger in the transaction that ends them.\n"
-        "Their process is killed with -9 at the worst moments, and the next one carries on.\n\n",
+        "{} orders at once, each a workflow on {}: reserve stock and check for\nfraud side by "
+        "side, wait for approval and for a timer, charge, ship; undo all of it if no\ncourier "
+        "comes. Charging and refunding write a ledger in the transaction that ends them.\nTheir "
+        "process is killed with -9 at the worst moments, and the next one continues.\n\n",
         orders,
         without_password(url));
 }
@@ -39,7 +38,7 @@ std::string_view words_for(std::string_view moment) {
         return "while stock was being reserved";
     }
     if (moment == "approval") {
-        return "while every order waited for a person, who decided with nobody running";
+        return "while every order waited for approval; the decisions came while no worker ran";
     }
     return moment == "charge" ? "between writing a charge and committing it"
                               : "between writing a refund and committing it";
@@ -134,8 +133,7 @@ Json to_json(const std::vector<Kill>& kills) {
     return json;
 }
 
-// A file gets its tables by itself. On a server that is somebody's decision, and the error names
-// the command.
+// Creates the tables in a file. On a server the operator does that; the error names the command.
 void prepare_schema(const Context& context, const std::string& url) {
     sql::DatabaseOptions options = database_options(context);
     options.create = true;
@@ -144,7 +142,7 @@ void prepare_schema(const Context& context, const std::string& url) {
     const Parts parts(context.config);
     for (const std::string_view name : {"flow", "demo"}) {
         const sql::SchemaPart& part = parts.named(name);
-        if (db.dialect().product == sql::Product::sqlite) {
+        if (db.dialect().embedded) {
             (void)sql::schema_apply(db, part, tx);
         } else {
             sql::schema_require(db, part, tx);

@@ -10,10 +10,10 @@ namespace holdfast::app {
 
 struct DemoRequest {
     int orders = 6;
-    bool keep = false;  // Leave the orders and the ledger behind.
+    bool keep = false;  // Keep the orders and the ledger.
 };
 
-// Returns exit_refused if the ledger proves the opposite.
+// Returns exit_refused if the ledger shows otherwise.
 int demo(const Context& context, const DemoRequest& request);
 
 struct DemoWorkerRequest {

@@ -11,10 +11,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto approval_wait = 10min;  // Longer than the demo: nobody is declined by the clock.
+constexpr auto approval_wait = 10min;  // Longer than the demo, so that it never ends.
 constexpr auto second_thoughts = 400ms;
 
-// Activities are plain functions: what they know about their process is the process's own.
+// Activities are plain functions, so what they know about their process is global.
 int worker = 0;
 MomentHook at_moment = [](std::string_view, const std::string&) {};
 
@@ -58,7 +58,7 @@ void refund(sql::Tx& tx, Order order) {
 std::string ship(flow::ActivityContext& ctx, Order order) {
     take_time(ctx, 200ms);
     if (order.courier_fails) {
-        throw flow::Failure("NoCourier", "the van is in the ditch");
+        throw flow::Failure("NoCourier", "no courier is available");
     }
     return "parcel of " + order.id;
 }
@@ -88,7 +88,7 @@ flow::Workflow<std::string> checkout(flow::Context& ctx, Order order) {
     const auto decision = co_await flow::any(ctx.receive(approvals), ctx.sleep(approval_wait));
     if (decision.index() != 0 || !std::get<0>(decision)) {
         co_await undo.unwind();
-        throw flow::permanent("Declined", "nobody approved it");
+        throw flow::permanent("Declined", "the order was not approved");
     }
     ctx.status("approved");
     co_await ctx.sleep(second_thoughts);

@@ -75,11 +75,11 @@ void Story::place_orders() {
 
 Kill Story::kill_at(std::string_view moment, Progress& progress) {
     bench::Child child{worker(moment)};
-    // Whatever we wait for, an interrupt ends it: a dead child has nothing more to say.
+    // An interrupt ends every wait.
     const std::stop_callback interrupt{context_.stop, [&child] { child.kill(); }};
     const Deadline deadline = Deadline::after(patience);
     const std::string line = fmt::format("at {}\n", moment);
-    progress.show(fmt::format("worker {} is at work; its end comes at the {}", workers_, moment));
+    progress.show(fmt::format("worker {} runs; it is killed at the {}", workers_, moment));
     std::string said;
     while (said.find(line) == std::string::npos) {
         const std::optional<std::string> piece = child.read(Deadline::after(look_interval));
@@ -93,7 +93,7 @@ Kill Story::kill_at(std::string_view moment, Progress& progress) {
 
 Kill Story::kill_while_all_wait(Progress& progress) {
     bench::Child child{worker({})};
-    watch(child, "wait for a person", progress, &waits_for_a_person);
+    watch(child, "wait for approval", progress, &waits_for_a_person);
     const Kill killed = kill(child, "approval");
     for (std::size_t i = 0; i < orders_.size(); ++i) {
         client_.signal(orders_[i].id, shop::approvals, approves(i));
@@ -154,7 +154,7 @@ bench::ChildOptions Story::worker(std::string_view hold_at) {
     if (!context_.config_file.empty()) {
         arguments.push_back("--config=" + context_.config_file);
     }
-    // Not on the command line, where everybody could read the password.
+    // Not on the command line, where other users could read the password.
     return {.arguments = std::move(arguments),
             .environment = {"HOLDFAST_DB=" + url_, "HOLDFAST_METRICS_ADDRESS="},
             .with_errors = false};
@@ -175,7 +175,7 @@ void Story::watch(bench::Child& child,
             return;
         }
         progress.show(fmt::format(
-            "worker {} is at work; {} of {} orders {}", workers_, count, orders_.size(), what));
+            "worker {} runs; {} of {} orders {}", workers_, count, orders_.size(), what));
         // A worker that has something to say only says that it is gone.
         if (child.read(Deadline::after(look_interval)) || deadline.passed()) {
             throw_ended();

@@ -1,4 +1,4 @@
-// What happens in the demo, act by act; demo.cpp tells it.
+// The steps of the demo; demo.cpp prints them.
 #pragma once
 
 #include <chrono>
@@ -35,7 +35,7 @@ struct OrderEnd {
     std::int64_t refunds = 0;
     std::int64_t charged_cents = 0;
     std::int64_t refunded_cents = 0;
-    std::int64_t charged_by = 0;  // The worker; 0: nobody.
+    std::int64_t charged_by = 0;  // Number of the worker; 0: none.
     std::int64_t refunded_by = 0;
 
     // Paid once if it was approved, paid back once if the courier failed, and never else.
@@ -55,8 +55,8 @@ public:
     void place_orders();
     // Starts a worker and kills it when it comes to that moment of the hero's order.
     Kill kill_at(std::string_view moment, Progress& progress);
-    // Starts a worker, kills it when all orders wait for a person, and decides about them while
-    // nobody is running.
+    // Starts a worker, kills it when all orders wait for approval, and decides about them while no
+    // worker runs.
     Kill kill_while_all_wait(Progress& progress);
     // A last worker, until every order has ended.
     std::chrono::milliseconds finish(Progress& progress);

@@ -17,10 +17,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto hold_max = 60s;  // Nobody is left to kill us after that.
+constexpr auto hold_max = 60s;  // After that the parent is not going to kill us.
 constexpr auto life_max = 5min;
 
-DemoWorkerRequest role;  // A hook can reach nothing but what is global.
+DemoWorkerRequest role;  // The hook is a plain function, so this is global.
 
 void hold(std::string_view moment, const std::string& order) {
     if (moment != role.hold_at || order != role.hold_order) {
@@ -34,7 +34,7 @@ void hold(std::string_view moment, const std::string& order) {
 }  // namespace
 
 int demo_worker(const Context& context, const DemoWorkerRequest& request) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // Nobody is left to kill us if our parent is gone.
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // The parent cannot kill us when it is gone.
     role = request;
     shop::begin_work(request.number, &hold);
     sql::Database db{required_database_url(context), database_options(context, Stay::service)};

@@ -120,7 +120,7 @@ public:
                                                     .life = fleet_.token_life},
                                                    keys_,
                                                    system_clock().wall_now());
-        return fmt::format("{} for the user {}, {} bytes, good for {}",
+        return fmt::format("{} for the user {}, {} bytes, valid for {}",
                            dsql::to_string(action),
                            target_.key.user,
                            token.size(),
@@ -148,8 +148,8 @@ public:
         if (apart > dsql::clock_skew_max) {
             throw Error(Code::condition_failed,
                         Outcome::not_applied,
-                        fmt::format("this machine's clock and the server's are {} apart, and 5 "
-                                    "minutes are allowed; set it right",
+                        fmt::format("the clocks of this machine and of the server differ by {}, "
+                                    "and 5 minutes are allowed; correct this machine's clock",
                                     elapsed(apart)));
         }
         return fmt::format("{} from the server's", elapsed(apart));
@@ -166,7 +166,7 @@ public:
             connection_life.count());
     }
 
-    // Whether those with whom the limits are shared can be met.
+    // Whether the tables with the shared limits can be reached.
     std::string fleet() const {
         dsql::LeaseAdmin tables({.region = target_.key.region,
                                  .dynamodb_endpoint = fleet_.dynamodb_endpoint,
@@ -215,7 +215,7 @@ private:
 int dsql_doctor(const Context& context) {
     const std::string& text = required_database_url(context);
     const sql::Url url = sql::parse_url(text);
-    if (url.scheme != "dsql") {
+    if (url.scheme != dsql::url_scheme) {
         throw InvalidArgument("the doctor is for Aurora DSQL; pass --db dsql://ENDPOINT");
     }
     Patient patient(context, url);

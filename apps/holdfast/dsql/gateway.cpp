@@ -25,7 +25,7 @@ dsql::GatewayKey key_in(std::string_view word, std::string_view where) {
     if (colon == 0 || colon == std::string_view::npos || second == colon + 1) {
         // Not the word itself: it may be a secret.
         throw InvalidArgument(
-            fmt::format("{} holds something that is not ID:SECRET or ID:SECRET:ARN", where));
+            fmt::format("{} has an entry that is not ID:SECRET or ID:SECRET:ARN", where));
     }
     dsql::GatewayKey key{.access_key_id = std::string(word.substr(0, colon)),
                          .secret = std::string(word.substr(colon + 1, second - colon - 1))};
@@ -50,7 +50,7 @@ std::vector<dsql::GatewayKey> keys_in(std::string_view text, std::string_view wh
         at = end;
     }
     if (keys.empty()) {
-        throw InvalidArgument(fmt::format("{} names nobody who may sign tokens", where));
+        throw InvalidArgument(fmt::format("{} has no keys; give at least one ID:SECRET", where));
     }
     return keys;
 }
@@ -59,6 +59,7 @@ std::vector<dsql::GatewayKey> keys_in(std::string_view text, std::string_view wh
 
 std::vector<dsql::GatewayKey> given_keys(const std::string& file) {
     if (file.empty()) {
+        // NOLINTNEXTLINE(concurrency-mt-unsafe): the environment never changes.
         const char* text = std::getenv(keys_variable);
         return text == nullptr ? std::vector<dsql::GatewayKey>{} : keys_in(text, keys_variable);
     }
@@ -80,7 +81,8 @@ int dsql_gateway(const Context& context, const DsqlGatewayRequest& request) {
     options.keys = given_keys(request.credentials);
     if (options.keys.empty()) {
         throw InvalidArgument(fmt::format(
-            "say who may sign tokens, with --credentials FILE or {}=ID:SECRET", keys_variable));
+            "there are no keys to check tokens with; give --credentials FILE or set {}=ID:SECRET",
+            keys_variable));
     }
     options.region = request.region;
 
@@ -91,7 +93,7 @@ int dsql_gateway(const Context& context, const DsqlGatewayRequest& request) {
         fmt::format("The gateway listens on {}:{}.", listen.host, gateway.port());
     if (control) {
         json["control_port"] = control->port();
-        sentence += fmt::format(" Faults and figures: http://{}:{}.",
+        sentence += fmt::format(" Control port: http://{}:{}.",
                                 HttpAddress::parse(request.control).host,
                                 control->port());
     }

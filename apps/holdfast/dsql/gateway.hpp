@@ -10,7 +10,7 @@
 
 namespace holdfast::app {
 
-// What can be told to a gateway about how to behave.
+// Options of a gateway's behaviour.
 struct DsqlBehaviour {
     bool early_abort = false;
     bool documented_for_update = false;

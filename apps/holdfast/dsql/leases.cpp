@@ -28,13 +28,13 @@ const std::string& first_of(const std::string& told, const std::string& configur
     return told.empty() ? configured : told;
 }
 
-// A cluster, and its region, in which the tables are. Each is empty if nobody names it.
+// A cluster, and the region of its tables. Each is empty if it is not given.
 struct Cluster {
     std::string endpoint;
     std::string region;
 };
 
-// As a process finds them that opens a database: its limiters and ours must meet at one table.
+// Found as by a process that opens a database, so that both use the same tables.
 Cluster cluster_of(const Context& context, const DsqlLeasesRequest& request) {
     Cluster cluster{.endpoint = {},
                     .region = dsql::usual_region(context.config.text("dsql.region"))};
@@ -102,7 +102,7 @@ std::string ends_in(Wall until) {
                              : fmt::format("{} ago", format_duration(-left));
 }
 
-// Leases without an owner are of processes that have no heartbeat to check by.
+// Leases without an owner belong to processes without a heartbeat.
 const char* state_of(const dsql::OwnerSeen& owner) {
     if (owner.owner.empty()) {
         return "unowned";
@@ -154,15 +154,14 @@ int say_reaped(const Context& context,
                         {{"dead_owners", reaped.dead_owners},
                          {"freed", reaped.freed},
                          {"drift", reaped.drift.value_or(0)}});
-    return say(
-        context,
-        json,
-        fmt::format("freed {} leases of {} dead owners; {}",
-                    reaped.freed,
-                    reaped.dead_owners,
-                    reaped.drift ? fmt::format("the counter was off by {}", *reaped.drift)
-                                 : "the counter was left as it is: the fleet is too busy, or "
-                                   "some of it gives its leases no owner"));
+    return say(context,
+               json,
+               fmt::format("freed {} leases of {} dead owners; {}",
+                           reaped.freed,
+                           reaped.dead_owners,
+                           reaped.drift ? fmt::format("the counter was off by {}", *reaped.drift)
+                                        : "the counter was not changed: the fleet is too busy, or "
+                                          "some leases have no owner"));
 }
 
 }  // namespace

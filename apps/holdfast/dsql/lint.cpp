@@ -28,7 +28,7 @@ std::string read(const std::string& file) {
     std::istream& in = file == standard_input ? std::cin : opened;
     std::string text{std::istreambuf_iterator<char>(in), {}};
     if (in.bad() || (file != standard_input && !opened.is_open())) {
-        throw InvalidArgument(fmt::format("cannot read '{}'; name a file that is there", file));
+        throw InvalidArgument(fmt::format("cannot read '{}'; name an existing file", file));
     }
     return text;
 }
@@ -75,7 +75,7 @@ std::string to_text(const std::string& file, const dsql::Finding& finding) {
     return text;
 }
 
-// What one file came to.
+// The result for one file.
 struct Report {
     std::vector<dsql::Finding> findings;
     std::size_t fixes = 0;

@@ -35,7 +35,7 @@ constexpr int id_size = 16;
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
-// An empty session token is none; one of the user's own keys would spoil ours.
+// An empty session token replaces the user's own, which does not fit our keys.
 Environment environment_of(const dsql::GatewayKey& key) {
     return {{"AWS_ACCESS_KEY_ID", key.access_key_id},
             {"AWS_SECRET_ACCESS_KEY", key.secret},
@@ -65,7 +65,7 @@ void write_privately(const fs::path& file, const std::string& text) {
     if (!fd || ::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
         throw Error(Code::unavailable,
                     Outcome::not_applied,
-                    fmt::format("cannot write {}: {}; give --data a folder that may be written",
+                    fmt::format("cannot write {}: {}; give --data a writable folder",
                                 file.string(),
                                 std::system_category().message(errno)));
     }
@@ -101,14 +101,14 @@ fs::path made(const fs::path& folder) {
     if (failure) {
         throw Error(Code::unavailable,
                     Outcome::not_applied,
-                    fmt::format("cannot make {}: {}; give --data a folder that may be written",
+                    fmt::format("cannot create {}: {}; give --data a writable folder",
                                 folder.string(),
                                 failure.message()));
     }
     return fs::canonical(folder);
 }
 
-// What somebody needs to use the cluster.
+// What a user needs to connect to the cluster.
 struct Invitation {
     std::string url;
     std::string psql;
@@ -152,20 +152,21 @@ Json as_json(const Invitation& invitation) {
 }
 
 std::string as_text(const Invitation& invitation, const std::string& data) {
-    std::string text = fmt::format("A cluster of your own. {}\n\n  {}\n\n{}\n\n",
-                                   data.empty() ? "Its data go when it ends; --data DIR keeps them."
-                                                : fmt::format("Its data are in {}.", data),
-                                   bold(invitation.url),
-                                   "A client needs these keys in its environment:");
+    std::string text =
+        fmt::format("A local cluster. {}\n\n  {}\n\n{}\n\n",
+                    data.empty() ? "Its data is removed when it ends; --data DIR keeps it."
+                                 : fmt::format("Its data is in {}.", data),
+                    bold(invitation.url),
+                    "A client needs these keys in its environment:");
     for (const auto& [name, value] : invitation.environment) {
         text += fmt::format("  export {}={}\n", name, value);
     }
     if (!invitation.credentials.empty()) {
-        text += fmt::format("\nThe keys are also in {}, which only you may read.\n",
+        text += fmt::format("\nThe keys are also in {}, readable only by you.\n",
                             invitation.credentials.string());
     }
     return text +
-           fmt::format("\nWith them, psql finds it:\n\n  {}\n\nCtrl-C ends it.", invitation.psql);
+           fmt::format("\nThen connect with psql:\n\n  {}\n\nCtrl-C ends it.", invitation.psql);
 }
 
 }  // namespace
@@ -179,7 +180,8 @@ int dsql_local(const Context& context, const DsqlLocalRequest& request) {
     progress.show("starting PostgreSQL");
     dsql::PrivatePostgres server({.folder = scratch.path(),
                                   .data = request.data.empty() ? fs::path{} : home / "postgres",
-                                  .fsync = !request.data.empty()});
+                                  .fsync = !request.data.empty(),
+                                  .stop = context.stop});
     progress.clear();
 
     dsql::GatewayOptions options = gateway_options(context, request.behaviour);
@@ -204,7 +206,7 @@ int dsql_local(const Context& context, const DsqlLocalRequest& request) {
     std::string text = as_text(offer, request.data);
     if (control) {
         json["control_port"] = control->port();
-        text += fmt::format(" Faults and figures: http://{}:{}.",
+        text += fmt::format(" Control port: http://{}:{}.",
                             HttpAddress::parse(request.control).host,
                             control->port());
     }

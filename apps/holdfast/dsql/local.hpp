@@ -1,4 +1,4 @@
-// holdfast dsql local: a cluster of one's own, with everything it needs.
+// holdfast dsql local: a local cluster with everything it needs.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 namespace holdfast::app {
 
 struct DsqlLocalRequest {
-    // A folder that keeps tables, certificates and keys; empty: they go in the end.
+    // A folder that keeps tables, certificates and keys; empty: they are removed at the end.
     std::string data;
     std::string credentials;  // A file; empty: HOLDFAST_GATEWAY_KEYS, or keys made at the start.
     int port = 0;             // 0: any free one.
@@ -16,7 +16,7 @@ struct DsqlLocalRequest {
     DsqlBehaviour behaviour;
 };
 
-// Serves until SIGINT or SIGTERM. Dies without leaving anything running, however it dies.
+// Serves until SIGINT or SIGTERM. Leaves no process running, however it ends.
 int dsql_local(const Context& context, const DsqlLocalRequest& request);
 
 }  // namespace holdfast::app

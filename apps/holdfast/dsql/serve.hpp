@@ -1,4 +1,4 @@
-// What the commands that serve a cluster of one's own have in common.
+// Shared by the commands that serve a cluster: local and gateway.
 #pragma once
 
 #include <memory>

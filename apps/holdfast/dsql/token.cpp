@@ -29,8 +29,8 @@ std::string region_of(const DsqlTokenRequest& request, const std::string& endpoi
             return *set;
         }
     }
-    throw InvalidArgument(
-        fmt::format("the name {} does not say its region; add --region us-east-1", endpoint));
+    throw InvalidArgument(fmt::format(
+        "the host name {} does not contain a region; add --region us-east-1", endpoint));
 }
 
 // A number alone is seconds, as everywhere where tokens are made.

@@ -14,7 +14,7 @@
 namespace holdfast::app {
 namespace {
 
-// A store gives a file its tables; a question must not.
+// Opening a store creates the tables of a file; a read must not.
 sql::Database& with_tables(sql::Database& db, const std::stop_token& stop) {
     sql::schema_require(db, flow::schema_part(), {.stop = stop});
     return db;
@@ -32,9 +32,7 @@ flow::InstanceInfo FlowAccess::info(std::string_view id) {
     if (!found) {
         throw Error(Code::not_found,
                     Outcome::not_applied,
-                    fmt::format("there is no workflow '{}'; holdfast flow list shows those there "
-                                "are",
-                                id));
+                    fmt::format("there is no workflow '{}'; see holdfast flow list", id));
     }
     return std::move(*found);
 }

@@ -115,7 +115,7 @@ void apply_one(FlowAccess& flows,
     }
 }
 
-// A stop is heard between two pages, so that `next` is exact.
+// A stop takes effect between two pages, so that `next` is exact.
 Outcomes apply_all(const Context& context,
                    FlowAccess& flows,
                    const flow::ListInstances& ask,
@@ -140,8 +140,7 @@ Outcomes apply_all(const Context& context,
     } catch (Error& error) {
         progress.clear();
         error.add_context(
-            fmt::format("{} of {} are done; the same command with --page '{}' goes "
-                        "on",
+            fmt::format("{} of {} are done; the same command with --page '{}' continues",
                         outcomes.done,
                         count,
                         matches.page()));
@@ -178,7 +177,7 @@ int report(const Context& context,
             text += fmt::format("  {}: {}\n", shortened(id, 48), why);
         }
         if (!outcomes.next.empty()) {
-            text += fmt::format("stopped; --page '{}' goes on\n", outcomes.next);
+            text += fmt::format("stopped; --page '{}' continues\n", outcomes.next);
         }
         print(text);
     }

@@ -12,8 +12,8 @@ namespace holdfast::app {
 
 struct BulkAction {
     std::string_view verb;                                    // "cancel"
-    std::function<bool(const flow::InstanceInfo&)> concerns;  // Others are passed over.
-    // Throws Error. False: it was too late, which is no failure.
+    std::function<bool(const flow::InstanceInfo&)> concerns;  // Others are skipped.
+    // Throws Error. False: it was too late, which does not count as a failure.
     std::function<bool(FlowAccess&, const flow::InstanceInfo&)> apply;
 };
 

@@ -25,7 +25,7 @@ std::string canonical(std::string_view json) {
     }
     double number = 0;
     const char* const end = json.data() + json.size();
-    const auto [rest, failure] = std::from_chars(json.data(), end, number);
+    const auto [rest, failure] = std::from_chars(json.data(), json.data() + json.size(), number);
     const bool integer = json.find_first_of(".eE") == std::string_view::npos;
     if (rest == end && failure == std::errc{} && !integer) {
         return flow::Codec<double>::encode(number);
@@ -122,7 +122,7 @@ FlowFilter parse_filter(std::string_view text) {
             refuse_term(term, "is not a condition");
         }
         if (!condition->empty()) {
-            refuse_term(term, "is there twice");
+            refuse_term(term, "is given twice");
         }
         *condition = value;
     }

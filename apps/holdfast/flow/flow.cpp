@@ -14,6 +14,7 @@
 #include "flow/text.hpp"
 #include <fmt/core.h>
 
+#include <holdfast/base/assert.hpp>
 #include <holdfast/base/error.hpp>
 #include <holdfast/base/exit_code.hpp>
 #include <holdfast/base/uuid.hpp>
@@ -27,7 +28,7 @@ using std::chrono::milliseconds;
 flow::Payload json_value(std::string_view what, const std::string& text) {
     if (!flow::is_json(text)) {
         throw InvalidArgument(
-            fmt::format("{} is no JSON: {}; a text needs its quotes, as in '\"yes\"'", what, text));
+            fmt::format("{} is not JSON: {}; quote a string, as in '\"yes\"'", what, text));
     }
     return flow::Payload{text};
 }
@@ -38,7 +39,7 @@ flow::Payload json_arguments(std::string_view what, const std::string& text) {
     if (text.find_first_not_of(" \t\r\n") == std::string::npos ||
         text[text.find_first_not_of(" \t\r\n")] != '[') {
         throw InvalidArgument(
-            fmt::format("{} is no array of arguments: {}; write '[{}]'", what, text, text));
+            fmt::format("{} is not an array of arguments: {}; write '[{}]'", what, text, text));
     }
     return value;
 }
@@ -54,7 +55,7 @@ flow::DuplicatePolicy policy_named(const std::string& name) {
         return flow::DuplicatePolicy::restart;
     }
     throw InvalidArgument(fmt::format(
-        "--on-duplicate '{}' is none; choose from reject, use-existing, restart", name));
+        "--on-duplicate '{}' is unknown; choose from reject, use-existing, restart", name));
 }
 
 // Between our look and the message the workflow may have ended, or been deleted.
@@ -62,7 +63,7 @@ void require_delivered(flow::Delivery delivery, const std::string& id) {
     if (delivery != flow::Delivery::delivered) {
         throw Error(Code::condition_failed,
                     Outcome::not_applied,
-                    fmt::format("workflow '{}' ended just now; holdfast flow show tells how", id));
+                    fmt::format("workflow '{}' has just ended; see holdfast flow show", id));
     }
 }
 
@@ -73,8 +74,8 @@ int ask(const Context& context, const FlowRequest& request, bool update) {
     if (flows.running(request.id, update ? "update" : "query").suspended) {
         throw Error(Code::condition_failed,
                     Outcome::not_applied,
-                    fmt::format("workflow '{}' is suspended and answers nothing; holdfast flow "
-                                "resume {} lets it go on",
+                    fmt::format("workflow '{}' is suspended and does not answer; resume it with "
+                                "holdfast flow resume {}",
                                 request.id,
                                 request.id));
     }
@@ -86,7 +87,8 @@ int ask(const Context& context, const FlowRequest& request, bool update) {
         throw Error(Code::condition_failed, Outcome::not_applied, failure.info().text());
     } catch (Error& error) {
         if (error.code() == Code::deadline) {
-            error.add_context("no worker answered; is one running? flow::command_line has `run`");
+            error.add_context(
+                "no worker answered; start one, as with the verb `run` of flow::command_line");
         }
         throw;
     }
@@ -117,7 +119,7 @@ void write_all(const std::string& path, const std::string& text) {
     if (!file) {
         throw Error(Code::unavailable,
                     Outcome::not_applied,
-                    fmt::format("cannot write '{}'; choose another place", path));
+                    fmt::format("cannot write '{}'; choose another file", path));
     }
 }
 
@@ -177,15 +179,14 @@ int flow_start(const Context& context, const FlowRequest& request) {
     const bool created = flows.client().start_by_name(options, request.workflow, id, input);
     return say(context,
                {{"id", id}, {"workflow", request.workflow}, {"created", created}},
-               created ? fmt::format("started {}", id) : fmt::format("{} is there already", id));
+               created ? fmt::format("started {}", id) : fmt::format("{} already exists", id));
 }
 
 int flow_signal(const Context& context, const FlowRequest& given) {
     FlowRequest request = given;
     if (!request.where.empty()) {  // No id: the channel and the message move up.
         if (!request.data.empty()) {
-            throw InvalidArgument(
-                "--where takes the place of the id: give a channel and a message");
+            throw InvalidArgument("--where replaces the id; give only a channel and a message");
         }
         request.data = std::move(request.name);
         request.name = std::exchange(request.id, {});
@@ -251,7 +252,7 @@ int flow_cancel(const Context& context, const FlowRequest& request) {
     require_delivered(flows.client().cancel(request.id, request.reason, grace), request.id);
     return say(context,
                {{"id", request.id}, {"cancel", "requested"}},
-               fmt::format("asked {} to stop", request.id));
+               fmt::format("requested cancellation of {}", request.id));
 }
 
 int flow_terminate(const Context& context, const FlowRequest& request) {
@@ -271,7 +272,27 @@ int flow_terminate(const Context& context, const FlowRequest& request) {
     require_delivered(flows.client().terminate(request.id, request.reason), request.id);
     return say(context,
                {{"id", request.id}, {"terminate", "requested"}},
-               fmt::format("{} ends at its next turn, without its code", request.id));
+               fmt::format("{} ends at its next turn, without running its code", request.id));
+}
+
+int flow_fail(const Context& context, const FlowRequest& request) {
+    require_target(request);
+    if (!request.where.empty()) {
+        return run_bulk(context,
+                        request,
+                        {.verb = "fail",
+                         .concerns = has_not_ended,
+                         .apply = [&](FlowAccess& flows, const flow::InstanceInfo& info) {
+                             return flows.client().fail(info.instance, request.reason) ==
+                                    flow::Delivery::delivered;
+                         }});
+    }
+    FlowAccess flows(context);
+    (void)flows.running(request.id, "fail");
+    require_delivered(flows.client().fail(request.id, request.reason), request.id);
+    return say(context,
+               {{"id", request.id}, {"fail", "requested"}},
+               fmt::format("{} fails at its next turn, without running its code", request.id));
 }
 
 int flow_suspend(const Context& context, const FlowRequest& request) {
@@ -288,7 +309,7 @@ int flow_resume(const Context& context, const FlowRequest& request) {
     (void)flows.running(request.id, "resume");
     (void)flows.client().resume(request.id);
     return say(
-        context, {{"id", request.id}, {"resumed", true}}, fmt::format("{} goes on", request.id));
+        context, {{"id", request.id}, {"resumed", true}}, fmt::format("{} continues", request.id));
 }
 
 int flow_reset(const Context& context, const FlowRequest& request) {
@@ -296,8 +317,8 @@ int flow_reset(const Context& context, const FlowRequest& request) {
         (request.to > 0 ? 1 : 0) + (request.to_start ? 1 : 0) + (request.before_failure ? 1 : 0);
     if (points != 1) {
         throw InvalidArgument(
-            "say where to: --before-failure, --to-start, or --to with the last event that stays "
-            "(holdfast flow history has the numbers)");
+            "no target given; use --before-failure, --to-start, or --to with the last event to "
+            "keep (see holdfast flow history)");
     }
     flow::ResetOptions options{.event = request.to, .version = request.version};
     if (!request.before_failure) {
@@ -315,7 +336,7 @@ int flow_reset(const Context& context, const FlowRequest& request) {
     const flow::ExecutionId execution = flows.client().reset(request.id, options);
     return say(context,
                {{"id", request.id}, {"execution", execution}},
-               fmt::format("{} goes on as execution {}", request.id, execution));
+               fmt::format("{} continues as execution {}", request.id, execution));
 }
 
 int flow_export(const Context& context, const FlowRequest& request) {
@@ -376,6 +397,7 @@ int flow_prune(const Context& context, const FlowRequest& request) {
     }
     flow::DeleteCounts counts;
     if (request.id.empty()) {
+        HOLDFAST_ASSERT(before.has_value());  // Without an id, an age is required.
         counts = flows.client().prune_ended(*before, request.limit);
     } else {
         (void)flows.info(request.id);

@@ -65,6 +65,7 @@ int flow_query(const Context& context, const FlowRequest& request);
 int flow_update(const Context& context, const FlowRequest& request);
 int flow_cancel(const Context& context, const FlowRequest& request);
 int flow_terminate(const Context& context, const FlowRequest& request);
+int flow_fail(const Context& context, const FlowRequest& request);
 int flow_suspend(const Context& context, const FlowRequest& request);
 int flow_resume(const Context& context, const FlowRequest& request);
 int flow_reset(const Context& context, const FlowRequest& request);

@@ -34,7 +34,8 @@ FlowFilter filter_of(const FlowRequest& request) {
     FlowFilter filter = parse_filter(request.where);
     const auto take = [](std::string& condition, const std::string& option, const char* name) {
         if (!condition.empty() && !option.empty()) {
-            throw InvalidArgument(fmt::format("{} is in --where and an option; say it once", name));
+            throw InvalidArgument(
+                fmt::format("{} is given in --where and as an option; give it once", name));
         }
         condition = condition.empty() ? option : condition;
     };
@@ -290,7 +291,7 @@ public:
 
 private:
     void print_new() {
-        flow::LoadedHistory loaded =
+        const flow::LoadedHistory loaded =
             flows_.client().provider().load_history(id_, execution_, last_);
         if (!loaded.error.empty()) {
             throw Error(Code::internal, Outcome::not_applied, loaded.error);

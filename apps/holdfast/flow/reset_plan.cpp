@@ -83,19 +83,19 @@ void add_lines(std::string& text, std::string_view label, const std::vector<Step
 int say_plan(const Context& context, const std::string& id, const flow::ResetPlan& plan) {
     const Fates fates = fates_of(plan);
     if (context.json) {
-        Json json{{"id", id},
-                  {"dry_run", true},
-                  {"execution", plan.reset.next.execution},
-                  {"last_kept", plan.last_kept},
-                  {"cause", plan.cause ? to_json(*plan.cause) : Json(nullptr)},
-                  {"kept", json_of(fates.kept)},
-                  {"again", json_of(fates.again)},
-                  {"undone", json_of(fates.undone)},
-                  {"delivered_again", fates.delivered_again}};
+        const Json json{{"id", id},
+                        {"dry_run", true},
+                        {"execution", plan.reset.next.execution},
+                        {"last_kept", plan.last_kept},
+                        {"cause", plan.cause ? to_json(*plan.cause) : Json(nullptr)},
+                        {"kept", json_of(fates.kept)},
+                        {"again", json_of(fates.again)},
+                        {"undone", json_of(fates.undone)},
+                        {"delivered_again", fates.delivered_again}};
         print(json_line(json) + "\n");
         return exit_done;
     }
-    std::string text = fmt::format("{} would go on as execution {} behind event {}",
+    std::string text = fmt::format("{} would continue as execution {} after event {}",
                                    shortened(id, 48),
                                    plan.reset.next.execution,
                                    plan.last_kept);

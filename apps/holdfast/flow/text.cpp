@@ -78,7 +78,10 @@ flow::Moment moment_of(std::int64_t time_ms) {
 
 Json payload_json(std::string_view text) {
     Json value = Json::parse(text, nullptr, false);
-    return value.is_discarded() ? Json(std::string(text)) : value;
+    if (value.is_discarded()) {
+        value = std::string(text);
+    }
+    return value;
 }
 
 Json to_json(const flow::FailureInfo& failure) {

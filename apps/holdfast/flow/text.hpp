@@ -16,7 +16,7 @@ namespace holdfast::app {
 
 [[nodiscard]] flow::Moment moment_of(std::int64_t time_ms);
 
-// The value itself; text that is no JSON, which only a damaged row can hold, as a string.
+// The value itself. Text that is not JSON, which only a damaged row can hold, becomes a string.
 [[nodiscard]] Json payload_json(std::string_view text);
 [[nodiscard]] Json to_json(const flow::FailureInfo& failure);
 [[nodiscard]] Json to_json(const flow::InstanceInfo& info);

@@ -39,7 +39,7 @@ public:
     [[nodiscard]] std::vector<Step> steps() && { return std::move(steps_); }
 
 private:
-    // Waits of one channel or signal, and what came before anybody waited.
+    // Waits of one channel or signal, and the messages that came before a wait.
     struct Line {
         std::deque<std::size_t> waiting;
         std::deque<std::string> unread;
@@ -140,7 +140,7 @@ private:
     void read(const flow::WorkflowCompleted& e) { end("completed", e.output.json); }
     void read(const flow::WorkflowFailed& e) { end("failed", e.failure.text()); }
     void read(const flow::WorkflowContinued& e) { end("continued", e.input.json); }
-    // What has no duration and does not move the workflow is for the history, not for a picture.
+    // Events without duration that do not move the workflow are left to `flow history`.
     void read(const auto&) {}
 
     std::vector<Step> steps_;
@@ -176,7 +176,6 @@ Mark mark_of(const Step& step, bool blocks) {
 std::string_view bar_of(Fate fate, bool blocks) {
     switch (fate) {
         case Fate::open:
-            return blocks ? "╌" : "-";
         case Fate::cancelled:
             return blocks ? "╌" : "-";
         case Fate::moment:

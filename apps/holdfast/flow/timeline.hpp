@@ -18,7 +18,7 @@ enum class Fate : std::uint8_t {
     open,
     done,
     failed,
-    cancelled,  // Nobody wanted the answer any more.
+    cancelled,  // The answer was no longer wanted.
     moment,     // A fact without duration.
 };
 [[nodiscard]] std::string_view to_string(Fate fate) noexcept;

@@ -19,7 +19,7 @@ namespace {
 sql::Database& with_tables(sql::Database& db, const Context& context, Tables tables) {
     const Parts parts(context.config);
     const sql::TxOptions tx{.stop = context.stop};
-    if (tables == Tables::make && db.dialect().product == sql::Product::sqlite) {
+    if (tables == Tables::make && db.dialect().embedded) {
         (void)sql::schema_apply(db, parts.named("lock"), tx);
     } else {
         sql::schema_require(db, parts.named("lock"), tx);
@@ -37,13 +37,14 @@ lock::LocksOptions options_of(const Context& context) {
 }
 
 [[noreturn]] void throw_contended(const std::string& key, const lock::Busy& busy) {
-    throw CodedError(exit_contended,
-                     Code::condition_failed,
-                     fmt::format("somebody else holds '{}'{}; holdfast lock status shows who",
-                                 key,
-                                 busy.retry_after ? fmt::format(", for {} unless they extend it",
-                                                                elapsed(*busy.retry_after))
-                                                  : ""));
+    throw CodedError(
+        exit_contended,
+        Code::condition_failed,
+        fmt::format("'{}' is held by another holder{}; see holdfast lock status",
+                    key,
+                    busy.retry_after ? fmt::format(", for {} unless the lease is extended",
+                                                   elapsed(*busy.retry_after))
+                                     : ""));
 }
 
 bool answers(lock::Locks& locks, const std::string& key) {
@@ -55,7 +56,7 @@ bool answers(lock::Locks& locks, const std::string& key) {
     }
 }
 
-// While it lives: after two seconds a terminal shows for what, for whom and since when we wait.
+// During its lifetime a terminal shows, after two seconds, the key, the holder and the wait.
 class WaitingSign {
 public:
     WaitingSign(const Context& context, lock::Locks& locks, const std::string& key)
@@ -83,7 +84,7 @@ private:
             const auto found = locks_.find_raw(key_, {.stop = stop});
             return found ? ", which " + in_one_line(found->owner) + " holds" : "";
         } catch (const lock::LockError&) {
-            return "";  // Whoever waits finds out by itself.
+            return "";  // The wait itself reports the failure.
         }
     }
 

@@ -11,7 +11,7 @@
 
 namespace holdfast::app {
 
-// A file gets its tables from who takes a lock, not from who asks; a server from nobody by the way.
+// Commands that acquire a lock create the tables of a file; others, and servers, require them.
 enum class Tables : std::uint8_t { make, require };
 
 class LockAccess {
@@ -33,7 +33,7 @@ private:
 // How long to wait, as --wait, --no-wait and --timeout say.
 [[nodiscard]] lock::Acquisition acquisition_of(const LockRequest& request);
 
-// Waits for the lock. Ends with exit_contended if somebody else holds it for all that time.
+// Waits for the lock. Ends with exit_contended if another holder has it for all that time.
 [[nodiscard]] lock::Grant take(const Context& context,
                                const LockRequest& request,
                                lock::Locks& locks);

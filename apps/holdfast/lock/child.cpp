@@ -51,8 +51,8 @@ std::vector<std::string> environment_with(const Variables& variables) {
     return all;
 }
 
-// Gives the terminal to a process group. Whoever does not have it is stopped for trying, unless
-// that signal is blocked.
+// Gives the terminal to a process group. A process outside the foreground group is stopped when it
+// tries that, unless the signal is blocked.
 void give_terminal(pid_t group) noexcept {
     sigset_t blocked;
     sigset_t before;
@@ -68,11 +68,11 @@ void give_terminal(pid_t group) noexcept {
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) {
-        ::_exit(exit_no_program);  // We are too late to be killed with it.
+        ::_exit(exit_no_program);  // The parent died before prctl took effect.
     }
     if (foreground) {
         give_terminal(::getpid());
-        // A program that rests cannot know that its lock is gone, so the terminal may not stop it.
+        // A stopped program cannot notice that its lock is lost, so the terminal may not stop it.
         ::signal(SIGTSTP, SIG_IGN);
     }
     ::signal(SIGPIPE, SIG_DFL);
@@ -116,7 +116,7 @@ Child::Child(const std::vector<std::string>& command, const Variables& variables
     int error = pid_ < 0 ? errno : 0;
     ::close(report[1]);
     if (pid_ > 0) {
-        ::setpgid(pid_, pid_);  // Whoever comes first; after exec it is done, and this fails.
+        ::setpgid(pid_, pid_);  // Parent and child both do it; after exec this call fails.
         error = read_report(report[0]);
     }
     ::close(report[0]);
@@ -147,7 +147,7 @@ Child::~Child() {
 }
 
 void Child::signal(int number) noexcept {
-    // Not reaped yet, so the number cannot be anybody else's.
+    // Not reaped yet, so the pid cannot belong to another process.
     ::kill(-pid_, number);
     if (number != SIGKILL) {
         ::kill(-pid_, SIGCONT);  // A program that was stopped must see it.

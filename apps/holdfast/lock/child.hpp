@@ -1,5 +1,5 @@
-// A program of the user's that we run: in a process group of its own, with our standard input and
-// output, and no longer than we live.
+// The user's program: in a process group of its own, with our standard input and output, and killed
+// when we end.
 #pragma once
 
 #include <string>
@@ -30,7 +30,7 @@ public:
     // To the whole group.
     void signal(int number) noexcept;
 
-    // Waits until the program has ended, somebody calls wake, or `until`. True if it has ended.
+    // Waits until the program has ended, wake is called, or `until`. True if it has ended.
     [[nodiscard]] bool wait(Steady until);
     // From any thread.
     void wake() noexcept;

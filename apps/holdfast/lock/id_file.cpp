@@ -24,7 +24,7 @@ namespace {
             "cannot {} '{}': {}; choose another --id-file", verb, path, std::strerror(errno)));
 }
 
-// A device, a pipe or a link is not ours to replace or to remove: root could, even with /dev/null.
+// A device, a pipe or a link is never replaced or removed: root could do that even to /dev/null.
 bool is_something_else(const std::string& path) {
     struct stat info{};
     return ::lstat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
@@ -32,9 +32,10 @@ bool is_something_else(const std::string& path) {
 
 std::string draft_for(const std::string& path) {
     if (is_something_else(path)) {
-        throw Error(Code::condition_failed,
-                    Outcome::not_applied,
-                    fmt::format("'{}' is there and no plain file; choose another --id-file", path));
+        throw Error(
+            Code::condition_failed,
+            Outcome::not_applied,
+            fmt::format("'{}' exists and is not a plain file; choose another --id-file", path));
     }
     return path + ".XXXXXX";
 }

@@ -1,4 +1,4 @@
-// Where the secret of a lock waits between two commands.
+// The file that keeps the id of a lock between two commands.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace holdfast::app {
 
-// A file for an id that is still to come. It is made before the lock is taken, so that a place
-// where one may not write costs nobody a lock; its owner alone can read it.
+// A file for the id of a lock. It is created before the lock is acquired, so that a path that
+// cannot be written does not cost a lock; only its owner can read it.
 class LockIdFile {
 public:
     // Refused if nothing can be written there, or if what is there is no plain file. An older file

@@ -1,4 +1,4 @@
-// The verbs of lock that come and go.
+// The verbs of lock that do not run a program.
 #include "lock/lock.hpp"
 
 #include <charconv>
@@ -25,7 +25,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Whoever purges holds it, so that several may be told to.
+// Held during a purge, so that several processes may run `lock purge --every`.
 constexpr const char* purge_key = "holdfast/purge";
 constexpr milliseconds purge_ttl{60'000};
 constexpr std::size_t purge_batch = 1'000;
@@ -33,7 +33,7 @@ constexpr std::size_t purge_batch = 1'000;
 lock::LockId id_of(const LockRequest& request) {
     if (request.id_file.empty() == !request.id_stdin) {
         throw InvalidArgument(
-            "say where the lock's id is: --id-file FILE, as acquire wrote it, or --id-stdin");
+            "no lock id given; use --id-file FILE, as lock acquire wrote it, or --id-stdin");
     }
     return request.id_stdin ? read_lock_id_from_stdin() : read_lock_id(request.id_file);
 }
@@ -43,12 +43,12 @@ lock::Fence fence_of(const std::string& text) {
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (error != std::errc{} || end != text.data() + text.size() || number < 0) {
-        throw InvalidArgument("--fence is a number, as holdfast lock status shows it");
+        throw InvalidArgument("--fence must be a number, as holdfast lock status shows it");
     }
     return lock::parse_fence(lock::format_fence(number));
 }
 
-// Its id is of no use any more.
+// Its id has become useless.
 void forget_id(const LockRequest& request) {
     if (!request.id_file.empty()) {
         forget_lock_id(request.id_file);
@@ -56,7 +56,7 @@ void forget_id(const LockRequest& request) {
 }
 
 struct PurgeRound {
-    bool busy = false;  // Somebody else was at it.
+    bool busy = false;  // Another process is purging.
     std::int64_t rows = 0;
 };
 
@@ -77,10 +77,10 @@ PurgeRound purge_once(lock::Locks& locks, std::size_t rows_max, const std::stop_
 }
 
 int say_purged(const Context& context, const PurgeRound& round) {
-    return say(
-        context,
-        {{"purged", round.rows}, {"busy", round.busy}},
-        round.busy ? "somebody else is purging" : fmt::format("removed {} dead locks", round.rows));
+    return say(context,
+               {{"purged", round.rows}, {"busy", round.busy}},
+               round.busy ? "another process is purging"
+                          : fmt::format("removed {} expired locks", round.rows));
 }
 
 }  // namespace
@@ -107,7 +107,7 @@ int lock_acquire(const Context& context, const LockRequest& request) {
         }
         return say(context, json, text);
     } catch (...) {
-        // Nobody has learnt the id: nobody could give the lock back.
+        // The id was not delivered, so nothing else could release the lock.
         access.locks().release(grant.lock_id);
         throw;
     }
@@ -119,7 +119,7 @@ int lock_release(const Context& context, const LockRequest& request) {
     const lock::Released released = access.locks().release(id, {.stop = context.stop});
     forget_id(request);
     if (!released.ok) {
-        throw_lost("the lock was not held any more; somebody else may have had it meanwhile");
+        throw_lost("the lock was no longer held; another holder may have had it meanwhile");
     }
     return say(context, {{"released", true}}, "released");
 }
@@ -130,11 +130,11 @@ int lock_extend(const Context& context, const LockRequest& request) {
     LockAccess access(context, Tables::require);
     const lock::Extended extended = access.locks().extend(id, ttl, {.stop = context.stop});
     if (!extended.ok) {
-        throw_lost("the lock is not held any more, and stays lost; acquire it again");
+        throw_lost("the lock is no longer held and stays lost; acquire it again");
     }
     return say(context,
                {{"extended", true}, {"expires_at_ms", to_ms(extended.expires_at)}},
-               fmt::format("holding it for another {}", elapsed(ttl)));
+               fmt::format("extended the lease to {} from now", elapsed(ttl)));
 }
 
 int lock_status(const Context& context, const LockRequest& request) {
@@ -180,14 +180,13 @@ int lock_force_release(const Context& context, const LockRequest& request) {
     if (!access.locks().force_release(request.key, fence, {.stop = context.stop})) {
         throw Error(Code::condition_failed,
                     Outcome::not_applied,
-                    fmt::format("'{}' is not held with fence {}; holdfast lock status shows how "
-                                "it is",
+                    fmt::format("'{}' is not held with fence {}; see holdfast lock status",
                                 request.key,
                                 to_string(fence)));
     }
     return say(context,
                {{"key", request.key}, {"fence", to_string(fence)}, {"released", true}},
-               fmt::format("took {} from its holder; what it writes with fence {} is late",
+               fmt::format("released {}; writes of its holder with fence {} are out of date",
                            request.key,
                            to_string(fence)));
 }
@@ -197,14 +196,14 @@ int lock_purge(const Context& context, const LockRequest& request) {
     if (!request.every.empty()) {
         every = duration_of("--every", request.every);
         if (every->count() < 1) {
-            throw InvalidArgument("--every is at least 1 ms");
+            throw InvalidArgument("--every must be at least 1 ms");
         }
     }
     LockAccess access(context, Tables::require);
     if (!every) {
         return say_purged(context, purge_once(access.locks(), request.rows, context.stop));
     }
-    // A database that is away for a while is no reason to end.
+    // Continues when the database is unavailable for a while.
     while (true) {
         try {
             say_purged(context, purge_once(access.locks(), request.rows, context.stop));
@@ -222,7 +221,7 @@ int lock_purge(const Context& context, const LockRequest& request) {
 
 int lock_doctor(const Context& context, const LockRequest& request) {
     if (request.gap > 0 && !request.repair) {
-        throw InvalidArgument("--gap is for --repair");
+        throw InvalidArgument("--gap needs --repair");
     }
     LockAccess access(context, Tables::require);
     const lock::CallOptions options{.stop = context.stop};
@@ -235,7 +234,7 @@ int lock_doctor(const Context& context, const LockRequest& request) {
                     {"problems", problems}};
     std::string text = "every counter is at least at its lock's fence";
     if (request.repair) {
-        text = fmt::format("lifted {} counters that were behind", behind);
+        text = fmt::format("raised {} counters that were behind", behind);
     } else if (behind > 0) {
         text = fmt::format(
             "{} counters are behind their locks, as after a restore: stop the "

@@ -42,11 +42,11 @@ Times times_of(const LockRequest& request) {
     const milliseconds grace = duration_of("--grace", request.grace);
     if (ttl < run_ttl_min) {
         throw InvalidArgument(
-            fmt::format("--ttl is at least {} for a program: it takes a moment to end one",
+            fmt::format("--ttl must be at least {} for a command, to leave time to end it",
                         elapsed(run_ttl_min)));
     }
     if (ttl > lock::ttl_max || grace > lock::ttl_max) {
-        throw InvalidArgument("--ttl and --grace are at most 365d");
+        throw InvalidArgument("--ttl and --grace must be at most 365d");
     }
     return {.ttl = ttl,
             .grace = grace,
@@ -99,7 +99,7 @@ int supervise(const Context& context,
         }
         if (now >= kill_at) {
             child.signal(SIGKILL);
-            kill_at = now + times.kill_room;  // Dying can take a while, and cannot be refused.
+            kill_at = now + times.kill_room;  // SIGKILL takes effect for certain, but not at once.
         }
     }
     if (lock.lost().stop_requested()) {
@@ -111,7 +111,7 @@ int supervise(const Context& context,
 std::string lost_text(const std::string& key, lock::LostReason reason) {
     switch (reason) {
         case lock::LostReason::refused:
-            return fmt::format("the lock '{}' was taken from us", key);
+            return fmt::format("the lock '{}' was taken away", key);
         case lock::LostReason::out_of_time:
             return fmt::format("the lock '{}' could not be extended in time", key);
         case lock::LostReason::failed:
@@ -119,10 +119,10 @@ std::string lost_text(const std::string& key, lock::LostReason reason) {
         case lock::LostReason::lifetime_over:
             break;
     }
-    return fmt::format("the lock '{}' was held for as long as was allowed", key);
+    return fmt::format("the lock '{}' was held for the maximum time", key);
 }
 
-// The program has ended. That the database cannot be told now is no failure of its.
+// The program has ended. If the release fails now, the program has not failed.
 void give_back(const Context& context, lock::Handle& lock) {
     if (const std::optional<lock::LostReason> reason = lock.lost_reason()) {
         throw_lost(lost_text(lock.key(), *reason) + "; the command was ended");
@@ -147,7 +147,7 @@ void give_back(const Context& context, lock::Handle& lock) {
     }
 }
 
-// What an election tells, in words and for programs.
+// The events of an election, as text and as JSON.
 struct Voice {
     const Context& context;
     const std::string& key;
@@ -188,7 +188,7 @@ void wait_for(const std::stop_token& over) {
 
 int lock_run(const Context& context, const LockRequest& request) {
     if (request.command.empty()) {
-        throw InvalidArgument("say what to run: holdfast lock run KEY -- COMMAND...");
+        throw InvalidArgument("no command given; write holdfast lock run KEY -- COMMAND...");
     }
     const Times times = times_of(request);
     LockAccess access(context, Tables::make);

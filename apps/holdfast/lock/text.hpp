@@ -1,4 +1,4 @@
-// Locks in words, for people and for programs. Never with their ids.
+// Locks as text and as JSON. Never with their ids.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@ namespace holdfast::app {
 
 [[nodiscard]] std::int64_t to_ms(lock::ServerTime time);
 
-// With the hash of the id; the id itself is added by who was asked for it.
+// With the hash of the id; the caller adds the id itself if it was requested.
 [[nodiscard]] Json to_json(const std::string& key, const lock::Grant& grant);
 [[nodiscard]] Json to_json(const lock::RawLockInfo& found, lock::ServerTime now);
 [[nodiscard]] Json to_json(const lock::Listed& listed, lock::ServerTime now);
 
-// Who holds it since when, and until when.
+// The holder, since when and until when.
 [[nodiscard]] std::string status_text(const lock::RawLockInfo& found, lock::ServerTime now);
 // One line each.
 [[nodiscard]] std::string list_text(const std::vector<lock::Listed>& locks, lock::ServerTime now);

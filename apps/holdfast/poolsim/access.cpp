@@ -26,7 +26,7 @@ sim::Override parse_override(const std::string& pair) {
     return {pair.substr(0, equals), pair.substr(equals + 1)};
 }
 
-// A name with a slip in it would hold always.
+// A misspelt assertion would always hold.
 void check_assertion(const PoolsimRequest& request, const sim::Scenario& scenario) {
     const std::vector<std::string> names = sim::assertion_names(scenario);
     if (!request.assertion.empty() && std::ranges::find(names, request.assertion) == names.end()) {
@@ -41,7 +41,7 @@ void check_assertion(const PoolsimRequest& request, const sim::Scenario& scenari
     throw InvalidArgument(fmt::format("cannot write '{}': {}", path, why));
 }
 
-// What is no plain file, as /dev/null, may be named as often as one likes.
+// Only for plain files: /dev/null may be named more than once.
 bool same_file(const std::string& a, const std::string& b) {
     namespace fs = std::filesystem;
     std::error_code unknown;
@@ -56,7 +56,8 @@ void require_place(const std::string& path) {
     const std::filesystem::path folder = std::filesystem::path(path).parent_path();
     std::error_code unknown;
     if (!folder.empty() && !std::filesystem::is_directory(folder, unknown)) {
-        refuse_output(path, fmt::format("there is no folder '{}'; make it first", folder.string()));
+        refuse_output(path,
+                      fmt::format("there is no folder '{}'; create it first", folder.string()));
     }
     if (std::filesystem::is_directory(path, unknown)) {
         refuse_output(path, "it is a folder; name a file in it");
@@ -64,12 +65,12 @@ void require_place(const std::string& path) {
     // A pipe must not be opened twice: its reader would take the first end for the last.
     const bool there = std::filesystem::exists(path, unknown);
     if (!there && std::filesystem::is_symlink(path, unknown)) {
-        return;  // To try it would make the file that it leads to, and remove the link.
+        return;  // A test write would create the link's target and remove the link.
     }
     const bool fine = there ? ::access(path.c_str(), W_OK) == 0
                             : static_cast<bool>(std::ofstream(path, std::ios::app));
     if (!fine) {
-        refuse_output(path, std::generic_category().message(errno) + "; choose another place");
+        refuse_output(path, std::generic_category().message(errno) + "; choose another file");
     }
     if (!there) {
         std::filesystem::remove(path, unknown);
@@ -97,7 +98,7 @@ void require_writable(const PoolsimRequest& request) {
         }
         require_place(path);
         if (std::ranges::any_of(others, [&](const auto& one) { return same_file(path, one); })) {
-            refuse_output(path, "it is named twice here, and would be lost; choose another name");
+            refuse_output(path, "it is named twice on the command line; choose another name");
         }
         others.push_back(path);
     }
@@ -109,7 +110,7 @@ void write_text_file(const std::string& path, const std::string& text) {
     if (!out.flush()) {
         throw Error(Code::unavailable,
                     Outcome::not_applied,
-                    fmt::format("cannot write '{}'; look whether its disk is full", path));
+                    fmt::format("cannot write '{}'; check whether its disk is full", path));
     }
 }
 
@@ -149,7 +150,7 @@ sim::Scenario load_scenario(const Context& context,
 
 void require_one_file(const PoolsimRequest& request) {
     if (request.files.size() != 1) {
-        throw InvalidArgument("this looks at one scenario; name one file");
+        throw InvalidArgument("this command takes one scenario; name one file");
     }
 }
 

@@ -23,8 +23,8 @@ namespace holdfast::app {
 // Of the JSON; grows when a program that reads it would have to change.
 inline constexpr int poolsim_schema_version = 1;
 
-// Progress of what may take long: on a terminal always, elsewhere a line now and then, for whoever
-// reads the log. From one thread at a time.
+// Progress of a long command: always on a terminal, elsewhere a line now and then, for the log.
+// From one thread at a time.
 class Heartbeat {
 public:
     explicit Heartbeat(bool quiet) : progress_(quiet) {}
@@ -45,7 +45,7 @@ void require_writable(const PoolsimRequest& request);
 // Unavailable if it cannot be written.
 void write_text_file(const std::string& path, const std::string& text);
 
-// Says on standard error what was overlooked, and what cannot go well.
+// Prints warnings on standard error: ignored keys, and scenarios that cannot work.
 [[nodiscard]] sim::Scenario load_scenario(const Context& context,
                                           const PoolsimRequest& request,
                                           const std::string& file,
@@ -61,12 +61,12 @@ void require_one_file(const PoolsimRequest& request);
                                                   const sim::Scenario& scenario);
 
 // On all cores, with a line of progress. Only violations of request.assertion are left, if it is
-// set. If somebody asked to stop, some are not finished. Requires: the scenarios outlive the call.
+// set. After a stop request some are not finished. Requires: the scenarios outlive the call.
 [[nodiscard]] std::vector<sim::Outcome> run_jobs(const Context& context,
                                                  const PoolsimRequest& request,
                                                  const std::vector<sim::Job>& jobs);
 
-// What was asked for came to a part, which is said here.
+// Only a part was done; reports which.
 [[nodiscard]] Error stopped(std::size_t done, std::size_t of, const char* what);
 
 // Leaves those that count.

@@ -21,7 +21,7 @@
 namespace holdfast::app {
 namespace {
 
-// What the older program simulated when it was told nothing.
+// The default scenario of the older program.
 constexpr const char* built_in = "local";
 
 Json ms_or_null(sim::Time time) {
@@ -120,8 +120,7 @@ sim::Result simulate(const Context& context,
     if (scenario.profile != sim::Profile::standard &&
         !(request.traced.empty() && request.explain.empty())) {
         throw InvalidArgument(
-            "--trace and --explain look into the pool that ships; the older "
-            "models show nothing");
+            "--trace and --explain need the profile default; the older models do not support them");
     }
     Heartbeat progress{context.quiet};
     sim::Watch watch;
@@ -185,7 +184,7 @@ int run_once(const Context& context,
              std::vector<sim::Suite>& suites) {
     sim::Result result = simulate(context, request, scenario, seed);
     keep_asserted(request, result.violations);
-    // The table first: whoever looks for the cause of a failure needs it most.
+    // The table first: it shows the cause of a failure.
     if (!request.csv.empty()) {
         write_text_file(
             request.csv,
@@ -261,7 +260,7 @@ int run_many(const Context& context,
     if (!(request.csv.empty() && request.plot.empty() && request.traced.empty() &&
           request.explain.empty())) {
         throw InvalidArgument(
-            "--out, --plot, --trace and --explain look at one run; give one seed");
+            "--out, --plot, --trace and --explain work on one run; give one seed");
     }
     std::vector<sim::Job> jobs;
     jobs.reserve(seeds.size());
@@ -323,7 +322,7 @@ int poolsim_run_as_before(const Context& context, const PoolsimRequest& request)
 int poolsim_run(const Context& context, const PoolsimRequest& request) {
     const std::vector<std::string>& files = request.files;
     if (files.size() > 1 && !(request.csv.empty() && request.plot.empty())) {
-        throw InvalidArgument("--out and --plot hold one scenario; name one file");
+        throw InvalidArgument("--out and --plot work on one scenario; name one file");
     }
     require_writable(request);
     std::vector<sim::Scenario> scenarios;  // All are read before the first is simulated.

@@ -1,4 +1,4 @@
-// holdfast poolsim: does this fleet fill, stay full and recover, before anybody pays for it?
+// holdfast poolsim: simulates whether a fleet fills, stays full and recovers.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace holdfast::app {
 
 struct PoolsimRequest {
-    std::vector<std::string> files;  // Or names of shipped scenarios.
+    std::vector<std::string> files;  // Or names of built-in scenarios.
     std::string profile;             // Empty: the file's own.
     std::vector<std::string> set;    // KEY=VALUE
     std::string seeds;               // N, or A..B; empty: the file's own.
@@ -46,7 +46,7 @@ int poolsim_list(const Context& context, const PoolsimRequest& request);
 // `poolsim run -config FILE` become `poolsim old --old-config FILE`. Other command lines are left
 // as they are.
 [[nodiscard]] std::vector<std::string> without_old_poolsim_flags(std::vector<std::string> words);
-// And back, in what is said about them.
+// The reverse, for messages.
 [[nodiscard]] std::string with_old_poolsim_flags(std::string text);
 
 }  // namespace holdfast::app

@@ -52,9 +52,8 @@ std::vector<std::vector<sim::Outcome>> run_all(const Context& context,
     return grouped;
 }
 
-// All values are looked at before the first is simulated, and few scenarios are kept at a time:
-// with a thousand processes each they are large. If somebody asks to stop, the points that are
-// complete come back.
+// All values are checked before the first is simulated, and few scenarios are kept at a time: with
+// a thousand processes each they are large. After a stop request the complete points are returned.
 std::vector<Point> run_sweep(const Context& context,
                              const PoolsimRequest& request,
                              const std::vector<sim::Axis>& axes) {
@@ -65,7 +64,7 @@ std::vector<Point> run_sweep(const Context& context,
     };
     const std::size_t seeds = seeds_of(request, load(0, context)).size();
     require_few_runs(all.size() * seeds);
-    for (std::size_t i = 1; i < all.size(); ++i) {  // Once is enough to be warned.
+    for (std::size_t i = 1; i < all.size(); ++i) {  // Warn once.
         if (context.stop.stop_requested()) {
             throw stopped(0, all.size(), "points");
         }
@@ -162,8 +161,8 @@ std::string page_of(const PoolsimRequest& request,
     return sim::page_of(request.files.at(0), maps);
 }
 
-// Whether enough runs hold with this value. `known` is the largest so far that does, for whoever
-// does not wait for the end.
+// Whether enough runs hold with this value. `known` is the largest so far that does, to report it
+// if the search is stopped.
 bool holds_with(const Context& context,
                 const PoolsimRequest& request,
                 const std::string& key,
@@ -227,7 +226,7 @@ int bisect(const Context& context, const PoolsimRequest& request) {
         fmt::format("the largest {} that holds is {}", wanted.key, wanted.text(best)));
 }
 
-// --what-if burst=0: the words people use, for the keys they mean.
+// --what-if burst=0: short names for the keys.
 std::vector<sim::Override> what_if(const std::vector<std::string>& wishes) {
     const std::string option = "--what-if";
     std::vector<sim::Override> overrides;
@@ -267,7 +266,8 @@ int poolsim_sweep(const Context& context, const PoolsimRequest& request) {
         axes.push_back(sim::parse_axis(text));
     }
     if (axes.empty()) {
-        throw InvalidArgument("say what to sweep: --sweep KEY=VALUES, or --bisect KEY=LOW..HIGH");
+        throw InvalidArgument(
+            "nothing to sweep; give --sweep KEY=VALUES or --bisect KEY=LOW..HIGH");
     }
     if (!request.plot.empty() && axes.size() > 2) {
         throw InvalidArgument("--plot shows one or two keys; sweep fewer");
@@ -301,7 +301,7 @@ int poolsim_sweep(const Context& context, const PoolsimRequest& request) {
 
 int poolsim_compare(const Context& context, const PoolsimRequest& request) {
     if (request.files.size() + (request.what_if.empty() ? 0 : 1) != 2) {
-        throw InvalidArgument("compare two scenarios, or one with its --what-if KEY=VALUE");
+        throw InvalidArgument("give two scenarios, or one with --what-if KEY=VALUE");
     }
     std::deque<sim::Scenario> scenarios;
     scenarios.push_back(load_scenario(context, request, request.files[0]));

@@ -25,8 +25,8 @@ public:
     Parts& operator=(const Parts&) = delete;
 
     [[nodiscard]] std::span<const sql::SchemaPart> all() const noexcept { return parts_; }
-    // Those that are applied when none is named: all but the store, whose tables have names that
-    // somebody may have given to tables of his own.
+    // Those that are applied when none is named: all but the store, whose table names may collide
+    // with tables of the user.
     [[nodiscard]] std::span<const sql::SchemaPart> usual() const noexcept {
         return all().first(parts_.size() - 1);
     }
@@ -39,7 +39,7 @@ private:
     std::array<sql::SchemaPart, 4> parts_;
 };
 
-// What they are called, whatever the tables are.
+// The names of the parts, independent of the tables' names.
 [[nodiscard]] std::vector<std::string> part_names();
 
 }  // namespace holdfast::app

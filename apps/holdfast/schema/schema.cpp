@@ -1,6 +1,5 @@
 #include "schema/schema.hpp"
 
-#include <array>
 #include <span>
 #include <vector>
 
@@ -46,17 +45,6 @@ Json to_json(const sql::PartStatus& status) {
             {"step", status.step},
             {"known", status.known},
             {"state", state_of(status)}};
-}
-
-sql::Product product_named(const std::string& name) {
-    for (const sql::Product product :
-         std::array{sql::Product::sqlite, sql::Product::postgres, sql::Product::dsql}) {
-        if (sql::to_string(product) == name) {
-            return product;
-        }
-    }
-    throw InvalidArgument(
-        fmt::format("there is no dialect '{}'; choose from sqlite, postgres, dsql", name));
 }
 
 }  // namespace
@@ -106,12 +94,12 @@ int schema_status(const Context& context, const SchemaRequest& request) {
 }
 
 int schema_dump(const Context& context, const SchemaRequest& request) {
-    const sql::Product product = product_named(request.dialect);
+    const sql::Dialect& dialect = sql::dialect_named(request.dialect);
     Json json{{"dialect", request.dialect}, {"parts", Json::array()}};
     std::string text;
     const Parts known(context.config);
     for (const sql::SchemaPart& part : chosen(known, request, known.all())) {
-        const std::string sql = sql::schema_dump(part, product);
+        const std::string sql = sql::schema_dump(part, dialect);
         json["parts"].push_back({{"part", part.name}, {"sql", sql}});
         text += fmt::format(
             "{}-- {} for {}\n\n{}", text.empty() ? "" : "\n", part.name, request.dialect, sql);

@@ -265,7 +265,7 @@ ConfigFile read_config_file(const std::string& path) {
 }
 
 std::optional<std::string> process_environment(const std::string& name) {
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody here changes the environment.
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): the environment never changes.
     const char* value = std::getenv(name.c_str());
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }

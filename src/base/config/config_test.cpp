@@ -5,6 +5,7 @@
 #include <map>
 
 #include "config/config_value.hpp"
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -213,9 +214,7 @@ TEST(Config, WhatIsNotYamlIsRefusedWithItsPlace) {
 TEST(Config, AliasesCannotMakeASmallFileEndless) {
     std::string bomb = "recipe:\n  a0: &a0 {a: {note: x}, b: {note: x}}\n";
     for (int i = 1; i < 30; ++i) {
-        const std::string below = "*a" + std::to_string(i - 1);
-        bomb += "  a" + std::to_string(i) + ": &a" + std::to_string(i) + " {a: " + below +
-                ", b: " + below + "}\n";
+        bomb += fmt::format("  a{0}: &a{0} {{a: *a{1}, b: *a{1}}}\n", i, i - 1);
     }
     EXPECT_THAT(refusal(bomb), HasSubstr("the keys are too many"));
     EXPECT_THAT(refusal("recipe: &r\n  rye: *r\n"),
@@ -288,10 +287,10 @@ TEST(Config, SecretsAreShownNowhere) {
 
 TEST(ConfigDeathTest, AskingForWhatIsNotThereIsABug) {
     const Config config = Config::load(bakery(), {});
-    EXPECT_DEATH(static_cast<void>(config.integer("oven.window")), "broken belief");
-    EXPECT_DEATH(static_cast<void>(config.integer("name")), "broken belief");
+    EXPECT_DEATH(static_cast<void>(config.integer("oven.window")), "broken invariant");
+    EXPECT_DEATH(static_cast<void>(config.integer("name")), "broken invariant");
     const Settings twice{{.key = "a", .kind = TextKind{}}, {.key = "a", .kind = TextKind{}}};
-    EXPECT_DEATH(static_cast<void>(Config::load(twice, {})), "broken belief");
+    EXPECT_DEATH(static_cast<void>(Config::load(twice, {})), "broken invariant");
 }
 
 RC_GTEST_PROP(ConfigValue, ANumberReadsBackAsShown, (double number)) {
@@ -324,8 +323,10 @@ TEST(ConfigFile, OneThatCannotBeReadIsAnErrorWithTheCure) {
 }
 
 TEST(ConfigEnvironment, IsTheProcessesOwn) {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): the test has one thread.
     ::setenv("HOLDFAST_CONFIG_TEST", "here", 1);
     EXPECT_EQ(process_environment("HOLDFAST_CONFIG_TEST"), "here");
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): as above.
     ::unsetenv("HOLDFAST_CONFIG_TEST");
     EXPECT_EQ(process_environment("HOLDFAST_CONFIG_TEST"), std::nullopt);
 }

@@ -38,7 +38,7 @@ T parse_number(std::string_view text, const std::string& expected) {
 
 template <typename T>
 T within(T value, const auto& kind, std::string_view text, const std::string& expected) {
-    // Written so that what is no number at all is out of bounds too.
+    // Written so that NaN is out of bounds too.
     if (!(value >= kind.min && value <= kind.max)) {
         refuse(text, expected);
     }
@@ -49,7 +49,7 @@ bool among(const auto& words, std::string_view text) {
     return std::find(words.begin(), words.end(), text) != words.end();
 }
 
-// "from 1 to 5", "of at least 1", "of at most 5", or nothing for bounds nobody would reach.
+// "from 1 to 5", "of at least 1", "of at most 5", or nothing for bounds out of reach.
 template <typename T>
 std::string bounds(T min, T max, T lowest, T highest, const auto& print) {
     if (min == lowest && max == highest) {
@@ -147,7 +147,7 @@ std::string show_value(const ConfigValue& value, Secrecy secrecy) {
     std::string shown = std::visit(Show{}, value);
     if (shown.empty()) {
         return shown;
-    }  // That nothing is set is no secret.
+    }  // An empty value is not a secret.
     switch (secrecy) {
         case Secrecy::open:
             return shown;

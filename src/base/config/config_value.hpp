@@ -1,4 +1,4 @@
-// From what a user wrote to a value, and back.
+// Parses and formats the values of settings.
 #pragma once
 
 #include <string>

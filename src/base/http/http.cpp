@@ -49,7 +49,7 @@ std::vector<HttpRoute> window(Metrics& metrics, std::function<Health()> health) 
              }}};
 }
 
-// Each address that the host has, until one can be bound. Without SO_REUSEPORT, with which two
+// Each address that the host has, until one can be bound. Without SO_REUSEPORT, by which two
 // processes would share a port in silence. On failure `reason` is an errno, or 0 if there is no
 // such host.
 UniqueFd bound_socket(const HttpAddress& address, int& reason) {
@@ -125,7 +125,8 @@ public:
         http::Service service{
             .refusal = [this](const http::Request& request) { return refusal(request); },
             .answer = [this](const http::Request& request) { return answer(request); }};
-        loop_.emplace(std::move(listener), std::move(service), options.limits, workers);
+        loop_ = std::make_unique<http::Loop>(
+            std::move(listener), std::move(service), options.limits, workers);
     }
 
     [[nodiscard]] int port() const noexcept { return port_; }
@@ -163,8 +164,9 @@ private:
         if (allowed.contains("GET")) {
             allowed.insert("HEAD");
         }
-        return http::Reply{.answer = {.status = 405, .body = "this path has another method\n"},
-                           .allow = fmt::format("{}", fmt::join(allowed, ", "))};
+        return http::Reply{
+            .answer = {.status = 405, .body = "this path does not support the method\n"},
+            .allow = fmt::format("{}", fmt::join(allowed, ", "))};
     }
 
     [[nodiscard]] http::Reply answer(const http::Request& request) const {
@@ -180,7 +182,7 @@ private:
     std::string own_host_;
     bool same_origin_only_;
     int port_ = 0;
-    std::optional<http::Loop> loop_;  // Last: it ends before what it calls.
+    std::unique_ptr<http::Loop> loop_;  // Last: it ends before what it calls.
 };
 
 HttpAddress HttpAddress::parse(std::string_view text) {

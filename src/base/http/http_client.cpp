@@ -20,8 +20,8 @@ constexpr int url_port_max = 65'535;
 constexpr std::chrono::milliseconds again_after{20};
 constexpr std::chrono::seconds behind_hangup{1};  // The library's own limits, which never decide.
 
-// The library's time-outs are for one read each: a server that drips keeps it busy for ever. This
-// hangs up at the deadline, and when the caller stops.
+// The library's time-outs are for one read each: a slow server keeps it busy for ever. This closes
+// the connection at the deadline, and when the caller stops.
 class Hangup {
 public:
     Hangup(httplib::ClientImpl& client, Deadline deadline, const std::stop_token& stop)
@@ -76,11 +76,11 @@ std::string_view why(httplib::Error error) {
         case httplib::Error::SSLConnection:
         case httplib::Error::SSLLoadingCerts:
         case httplib::Error::SSLServerVerification:
-            return "did not prove who it is (TLS)";
+            return "could not be verified (TLS)";
         case httplib::Error::Canceled:
-            return "answered with too much";
+            return "sent too large an answer";
         default:
-            return "gave no whole answer";
+            return "sent an incomplete answer";
     }
 }
 

@@ -97,7 +97,7 @@ TEST_F(HttpClient, ASilentServerIsGivenUpAtTheDeadlineOrWhenStopped) {
     EXPECT_EQ(test::code_of([&] { (void)get("/mute", Deadline::after(100ms)); }),
               Code::unavailable);
     std::stop_source stop;
-    std::jthread stopper([&] {
+    const std::jthread stopper([&] {
         asked.wait();
         stop.request_stop();
     });

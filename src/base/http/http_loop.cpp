@@ -21,7 +21,7 @@ constexpr std::size_t read_bytes_max = 4096;  // At one event, so that all take 
 
 // A connection that is closed with unread bytes takes the answer with it. So the loop reads on for
 // a while what a refused client still sends.
-constexpr std::size_t drain_bytes_max = 256 * 1024;
+constexpr std::size_t drain_bytes_max = std::size_t{256} * 1024;
 constexpr std::chrono::seconds drain_max{2};
 
 // How long accepting rests when the process has no descriptor left and the loop none to give.

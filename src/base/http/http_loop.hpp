@@ -2,7 +2,7 @@
 //
 // The loop never waits for one peer. A connection costs a descriptor, at most one buffered request
 // and one answer, and it ends at its deadline. When the table is full, the oldest connection that
-// waits for its peer makes room: a client in good order needs one round trip, so slow ones cannot
+// waits for its peer makes room: a normal client needs one round trip, so slow ones cannot
 // keep it out.
 #pragma once
 

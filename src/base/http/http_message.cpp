@@ -179,7 +179,8 @@ RequestReader::State RequestReader::check_headers() {
     if (!lengths.empty()) {
         const std::string_view text = lengths.front();
         const char* const end = text.data() + text.size();
-        const auto [after, error] = std::from_chars(text.data(), end, body_bytes_);
+        const auto [after, error] =
+            std::from_chars(text.data(), text.data() + text.size(), body_bytes_);
         if (lengths.size() > 1 || error != std::errc{} || after != end) {
             return refuse(bad_request, "Content-Length is not one number of bytes");
         }

@@ -96,7 +96,7 @@ public:
         const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
         ::close(next);  // The lowest free number, above which the test has none.
         rlimit few = before_;
-        few.rlim_cur = static_cast<rlim_t>(next + count);
+        few.rlim_cur = static_cast<rlim_t>(next) + static_cast<rlim_t>(count);
         EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
     }
     ~FewDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
@@ -191,6 +191,7 @@ TEST_F(Http, RefusesToBeWrittenToBeforeTheBodyIsSent) {
 
 TEST_F(Http, AnswersManyAtOnce) {
     std::vector<std::future<std::string>> answers;
+    answers.reserve(40);
     for (int i = 0; i < 40; ++i) {
         answers.push_back(std::async(std::launch::async, get, endpoint.port(), "/healthz"));
     }
@@ -253,6 +254,7 @@ TEST_F(Http, HangsUpOnAPeerThatNeverEndsItsRequest) {
 
 TEST_F(Http, StopsFromSeveralThreadsAtOnce) {
     std::vector<std::jthread> stoppers;
+    stoppers.reserve(4);
     for (int i = 0; i < 4; ++i) {
         stoppers.emplace_back([this] { endpoint.stop(); });
     }
@@ -448,7 +450,8 @@ TEST_F(HttpLimit, LivesWithFewDescriptors) {
 
 TEST(HttpReadiness, AFailingCheckIsAReason) {
     Metrics metrics;
-    HttpEndpoint endpoint({}, metrics, []() -> Health { throw std::runtime_error("no idea"); });
+    const HttpEndpoint endpoint(
+        {}, metrics, []() -> Health { throw std::runtime_error("no idea"); });
     const std::string answer = get(endpoint.port(), "/readyz");
     EXPECT_THAT(answer, StartsWith("HTTP/1.1 503 "));
     EXPECT_THAT(answer, EndsWith("no idea\n"));
@@ -457,7 +460,7 @@ TEST(HttpReadiness, AFailingCheckIsAReason) {
 TEST(HttpStart, StartingAndStoppingLeavesNothingBehind) {
     Metrics metrics;
     for (int i = 0; i < 50; ++i) {
-        HttpEndpoint endpoint({}, metrics, [] { return Health{}; });
+        const HttpEndpoint endpoint({}, metrics, [] { return Health{}; });
         ASSERT_GT(endpoint.port(), 0);
     }
 }
@@ -466,9 +469,9 @@ TEST(HttpStart, StartingAndStoppingLeavesNothingBehind) {
 TEST(HttpStart, APortThatIsTakenIsAnErrorWithTheCure) {
     Metrics metrics;
     const auto health = [] { return Health{}; };
-    HttpEndpoint first({}, metrics, health);
+    const HttpEndpoint first({}, metrics, health);
     try {
-        HttpEndpoint second({.port = first.port()}, metrics, health);
+        const HttpEndpoint second({.port = first.port()}, metrics, health);
         FAIL() << "two servers share a port";
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), Code::unavailable);
@@ -483,7 +486,7 @@ TEST(HttpStart, APortThatIsTakenIsAnErrorWithTheCure) {
 TEST(HttpStart, AnAddressOfAnotherMachineIsAnError) {
     Metrics metrics;
     const auto listen = [&] {
-        HttpEndpoint endpoint({.host = "192.0.2.1"}, metrics, [] { return Health{}; });
+        const HttpEndpoint endpoint({.host = "192.0.2.1"}, metrics, [] { return Health{}; });
     };
     EXPECT_EQ(test::code_of(listen), Code::unavailable);
 }

@@ -185,7 +185,7 @@ TEST_F(SnowflakeStory, AClockThatStaysBackIsAnErrorAfterTheBound) {
     clock.advance(1ms);
     EXPECT_EQ(next.get(), Code::unavailable);
 
-    clock.set_wall(ManualClock::first_wall + 1h);  // Somebody repairs the clock.
+    clock.set_wall(ManualClock::first_wall + 1h);  // The clock is set right.
     const std::int64_t previous = last;
     make(1);
     EXPECT_GT(last, previous);

@@ -70,7 +70,7 @@ void append_value(std::string& line, std::string_view text, LogFormat format) {
 
 void append_value(std::string& line, double number, LogFormat format) {
     const std::string text = fmt::format("{}", number);
-    // JSON has no number for infinity or for what is no number.
+    // JSON has no infinity and no NaN.
     append_value(line, text, std::isfinite(number) ? LogFormat::text : format);
 }
 

@@ -1,4 +1,4 @@
-// What one log line looks like.
+// The format of a log line.
 //
 // Text is `time=T level=L event=E name=value`, a value quoted where it would not stand alone;
 // JSON is one object with the same names. Whatever the values hold, it is one line of valid UTF-8.

@@ -46,7 +46,7 @@ class LogFile : public testing::Test {
 protected:
     ~LogFile() override { std::filesystem::remove_all(folder); }
 
-    std::vector<std::string> lines() const {
+    [[nodiscard]] std::vector<std::string> lines() const {
         std::ifstream stream(file);
         std::vector<std::string> all;
         for (std::string line; std::getline(stream, line);) {

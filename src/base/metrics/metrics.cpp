@@ -99,14 +99,15 @@ SortedLabels sorted(Labels labels) {
 void check_names(const std::string& name, MetricType type, const std::vector<std::string>& labels) {
     if (!prometheus::CheckMetricName(name)) {
         throw InvalidArgument(fmt::format(
-            "'{}' is no metric name; use letters, digits, '_' and ':', not beginning with a digit",
+            "'{}' is not a metric name; use letters, digits, '_' and ':', with no digit at the "
+            "start",
             name));
     }
     for (const std::string& label : labels) {
         const bool reserved = type == MetricType::Histogram && label == "le";
         if (reserved || !prometheus::CheckLabelName(label)) {
             throw InvalidArgument(fmt::format(
-                "'{}' is no label name for the metric '{}'; use letters, digits and '_', "
+                "'{}' is not a label name for the metric '{}'; use letters, digits and '_', "
                 "not beginning with a digit or '__', and not 'le' for a histogram",
                 label,
                 name));

@@ -17,7 +17,7 @@ constexpr double least = 1e-9;  // An axis of length zero has no scale.
 
 }  // namespace
 
-Chart::Chart(std::string title, std::string x_unit, double x_most, double y_most)
+Chart::Chart(std::string title, std::string_view x_unit, double x_most, double y_most)
     : title_(std::move(title)),
       x_most_(std::max(x_most, least)),
       y_most_(std::max(y_most, least)),

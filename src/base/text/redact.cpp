@@ -94,7 +94,7 @@ std::string without_password(std::string_view url) {
     if (scheme == 0) {
         return std::string(redacted);
     }
-    std::string_view rest = url.substr(scheme + 1);
+    const std::string_view rest = url.substr(scheme + 1);
     std::string shown(url.substr(0, scheme + 1));
     if (rest.starts_with("//")) {
         shown += "//";
@@ -102,7 +102,7 @@ std::string without_password(std::string_view url) {
     } else if (url.substr(0, scheme) == "sqlite") {
         shown += rest;
     } else {
-        return std::string(redacted);  // What looks like a scheme may be a user, or worse.
+        return std::string(redacted);  // What looks like a scheme may be a user or a password.
     }
     const std::size_t question = std::min(shown.find('?'), shown.size());
     if (question == shown.size()) {

@@ -22,7 +22,7 @@ bool worth_another_try(int status) {
     return status == http_too_many || status >= http_server_error;
 }
 
-// "Try later" is tried later, a few times.
+// Repeats a request that is answered with "try later", a few times.
 HttpReply ask(const Search& search,
               const HttpRequest& request,
               std::chrono::milliseconds patience) {
@@ -60,7 +60,7 @@ std::string read_token(const std::filesystem::path& path) {
 
 constexpr std::string_view agent_host = "169.254.170.2";
 
-// Keys must not travel in the clear to anywhere but this machine and its host.
+// Keys must not be sent unencrypted to anything but this machine and its host.
 void check_container_url(const std::string& text) {
     const HttpUrl url = parse_http_url(text);
     constexpr std::array allowed{agent_host,
@@ -178,7 +178,7 @@ Found from_instance(const Search& search) {
         if (error.code() != Code::unavailable) {
             throw;
         }
-        return Absent{"no answer"};  // Most machines are no instances.
+        return Absent{"no answer"};  // Most machines are not instances.
     }
     if (session.status != http_ok) {
         return Absent{fmt::format("no session (status {})", session.status)};

@@ -85,7 +85,7 @@ TEST_F(ContainerStory, AnAnswerThatIsNoneIsUnavailable) {
     answer(200, R"({"AccessKeyId":"A","SecretAccessKey":"s3cret","Expiration":"soon"})");
     EXPECT_THAT(refusal(),
                 AllOf(StartsWith("unavailable: "),
-                      HasSubstr("Expiration that is no moment"),
+                      HasSubstr("Expiration that is not a timestamp"),
                       Not(HasSubstr("s3cret"))));
 }
 
@@ -103,7 +103,7 @@ TEST_F(ContainerStory, ASilentEndpointIsGivenUp) {
     test_over.count_down();
 }
 
-// Whoever can set a variable must not be able to send our token to a stranger.
+// A variable in the environment must not be able to send our token to a foreign host.
 TEST_F(ContainerStory, AStrangerIsNotAskedInTheClear) {
     environment["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = "http://keys.example.com/";
     environment["AWS_CONTAINER_AUTHORIZATION_TOKEN"] = "t0ken";

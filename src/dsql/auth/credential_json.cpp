@@ -31,7 +31,7 @@ Credentials checked_keys(const AnsweredKeys& answer, std::string_view place) {
         try {
             credentials.expires = parse_moment(answer.expiration);
         } catch (const InvalidArgument&) {
-            throw refuse(place, "has an Expiration that is no moment");
+            throw refuse(place, "has an Expiration that is not a timestamp");
         }
     }
     return credentials;

@@ -17,7 +17,7 @@ namespace holdfast::dsql {
 namespace {
 
 constexpr std::size_t output_bytes_max = 1U << 16U;
-constexpr std::chrono::milliseconds look_again{50};  // Whether somebody wants us to stop.
+constexpr std::chrono::milliseconds look_again{50};  // How often the stop token is checked.
 
 [[noreturn]] void fail(std::string_view what) {
     throw Error(
@@ -26,8 +26,8 @@ constexpr std::chrono::milliseconds look_again{50};  // Whether somebody wants u
         fmt::format("the profile's credential_process {}; run it by hand to see why", what));
 }
 
-// A shell and all it starts, in a group of their own, with a pipe from their output to us. Whatever
-// happens, none of them outlives this object.
+// A shell and all it starts, in a group of their own, with a pipe from their output to us. None of
+// them outlives this object.
 class Command {
 public:
     explicit Command(const std::string& text) {

@@ -51,7 +51,7 @@ std::filesystem::path path_of(const Search& search, const char* variable, const 
     return home ? std::filesystem::path(*home) / ".aws" / file : std::filesystem::path();
 }
 
-// A file that is not there is empty.
+// A missing file counts as empty.
 Profiles read_profiles(const std::filesystem::path& path) {
     std::error_code ignored;
     if (path.empty() || !std::filesystem::exists(path, ignored)) {
@@ -127,7 +127,7 @@ Profiles parse_profiles(std::string_view text) {
         const std::size_t end = std::min(text.find('\n'), text.size());
         const std::string_view line = text.substr(0, end);
         text.remove_prefix(std::min(end + 1, text.size()));
-        // What is indented belongs to the setting above it, and is of no interest here.
+        // An indented line belongs to the setting above it and is ignored here.
         const bool indented = !line.empty() && blanks.find(line[0]) != std::string_view::npos;
         const std::string_view content = trimmed(without_comment(line));
         if (content.empty() || indented) {

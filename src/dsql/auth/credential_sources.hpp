@@ -18,7 +18,7 @@ struct Absent {
 };
 using Found = std::variant<Credentials, Absent>;
 
-// What every place needs to know.
+// The input of every place.
 struct Search {
     const CredentialOptions& options;
     const Clock& clock;
@@ -36,7 +36,7 @@ struct Search {
 [[nodiscard]] Found from_container(const Search& search);
 [[nodiscard]] Found from_instance(const Search& search);
 
-// The role that a signed statement about us lets us take.
+// The role that a signed web identity token permits to assume.
 struct WebIdentity {
     std::string role_arn;
     std::filesystem::path token_file;
@@ -47,7 +47,7 @@ struct WebIdentity {
 // The keys that a command prints as JSON.
 [[nodiscard]] Credentials run_credential_process(const Search& search, const std::string& command);
 
-// What an answer says, as text; `place` is for the message, which quotes nothing of it.
+// The fields of an answer, as text; messages name its `place` and quote nothing of it.
 struct AnsweredKeys {
     std::string access_key_id;
     std::string secret_access_key;

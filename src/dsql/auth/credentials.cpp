@@ -25,7 +25,7 @@ constexpr std::array places{Place{"environment", from_environment},
                             Place{"instance metadata", from_instance}};
 constexpr std::string_view profile_place = "shared files";
 
-// Keys without an end have all the time there is.
+// Keys without an expiration never expire.
 std::chrono::seconds life_left(const Credentials& keys, Wall now) {
     return keys.expires ? std::chrono::floor<std::chrono::seconds>(*keys.expires - now)
                         : std::chrono::seconds::max();

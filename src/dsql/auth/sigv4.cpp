@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <map>
+#include <span>
 
 #include <fmt/core.h>
 #include <openssl/crypto.h>
@@ -11,6 +12,7 @@
 #include <openssl/hmac.h>
 
 #include <holdfast/base/assert.hpp>
+#include <holdfast/base/hex.hpp>
 #include <holdfast/base/percent.hpp>
 
 namespace holdfast::dsql {
@@ -81,11 +83,7 @@ Digest hmac_sha256(std::string_view key, std::string_view data) {
 }
 
 std::string hex(const Digest& digest) {
-    std::string text;
-    for (const unsigned char byte : digest) {
-        text += fmt::format("{:02x}", byte);
-    }
-    return text;
+    return to_hex(std::as_bytes(std::span(digest)));
 }
 
 bool equal_in_constant_time(std::string_view a, std::string_view b) noexcept {

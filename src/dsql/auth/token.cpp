@@ -298,7 +298,7 @@ Verdict verify_token(std::string_view token,
     if (auto refusal = refuse_signature(*parsed, *credential, *keys)) {
         return *refusal;
     }
-    // Signed for another cluster, or with a port, which is no part of the name.
+    // Signed for another cluster, or with a port, which is not part of the name.
     const bool has_port = parsed->host.find(':') != std::string::npos;
     if (has_port || normal_endpoint(parsed->host) != normal_endpoint(demand.host)) {
         return mismatch();

@@ -57,7 +57,7 @@ TokenCache::TokenCache(std::shared_ptr<CredentialProvider> provider, TokenCacheO
     : provider_(std::move(provider)),
       clock_(options.clock == nullptr ? system_clock() : *options.clock),
       logger_(options.logger == nullptr ? null_logger() : *options.logger),
-      hits_(counter(options.metrics, "dsql_token_cache_hits", "Tokens that were at hand")),
+      hits_(counter(options.metrics, "dsql_token_cache_hits", "Tokens found in the cache")),
       misses_(counter(options.metrics, "dsql_token_cache_misses", "Tokens that were waited for")),
       refreshes_(counter(options.metrics, "dsql_token_refreshes", "Tokens replaced in time")),
       refresh_failures_(counter(
@@ -70,7 +70,7 @@ TokenCache::TokenCache(std::shared_ptr<CredentialProvider> provider, TokenCacheO
       failed_seconds_(generation(options.metrics, "error")),
       random_(any_seed(options.seed)) {
     if (!provider_) {
-        throw InvalidArgument("a token cache needs somebody who provides credentials");
+        throw InvalidArgument("a token cache needs a credential provider");
     }
     worker_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
 }
@@ -85,7 +85,7 @@ Token TokenCache::get(const TokenKey& key, Deadline deadline, const std::stop_to
     if (!slot) {
         slot = std::make_shared<Entry>();
     }
-    const std::shared_ptr<Entry> entry = slot;  // Stays ours if the cache is cleared meanwhile.
+    const std::shared_ptr<Entry> entry = slot;  // Stays valid if the cache is cleared meanwhile.
     const std::optional<Token>& current = entry->current;
     const Wall now = clock_.wall_now();
     if (current && is_usable(current->life, now)) {
@@ -96,7 +96,7 @@ Token TokenCache::get(const TokenKey& key, Deadline deadline, const std::stop_to
     misses_.add();
     do {
         wait_for_generation(lock, *entry, deadline, stop);
-    } while (!current);  // Refused by a server before we could take it.
+    } while (!current);  // Invalidated before this thread could take it.
     age_.set(0);
     return *current;
 }
@@ -146,7 +146,7 @@ void TokenCache::invalidate(const TokenKey& key, const std::string& token) {
 void TokenCache::clear() {
     const std::lock_guard lock(mutex_);
     for (auto entry = entries_.begin(); entry != entries_.end();) {
-        // Who waits keeps the entry; the next one gets a new one.
+        // Waiting callers keep their entry; the next get() makes a new one.
         entry = entry->second->wanted ? std::next(entry) : entries_.erase(entry);
     }
 }
@@ -195,7 +195,7 @@ void TokenCache::work(const std::stop_token& stop) {
     }
 }
 
-// One whose token is wanted or due; null if there is none before `wake`, which is brought forward.
+// An entry whose token is wanted or due; else null, and `wake` is moved up to the next one.
 TokenCache::Entries::value_type* TokenCache::next_entry(Steady now, Steady& wake) {
     Entries::value_type* due = nullptr;
     for (auto& entry : entries_) {
@@ -215,7 +215,7 @@ void TokenCache::generate(const TokenKey& key,
                           std::unique_lock<std::mutex>& lock,
                           const std::stop_token& stop) {
     lock.unlock();
-    const auto begin = std::chrono::steady_clock::now();
+    const auto begin = clock_.steady_now();
     std::optional<Token> token;
     std::optional<Error> failure;
     try {
@@ -225,7 +225,7 @@ void TokenCache::generate(const TokenKey& key,
     } catch (const std::exception& error) {
         failure = Error(Code::internal, Outcome::not_applied, error.what());
     }
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    const std::chrono::duration<double> took = clock_.steady_now() - begin;
     (failure ? failed_seconds_ : made_seconds_).observe(took.count());
     lock.lock();
     if (token) {
@@ -247,7 +247,7 @@ Token TokenCache::make(const TokenKey& key, const std::stop_token& stop) {
                                    credentials,
                                    clock_.wall_now()),
                 .life = {}};
-    // What the token says counts, not what was asked for: dying credentials shorten it.
+    // The token's own life counts, not the requested one: expiring credentials shorten it.
     const auto life = life_of_token(token.text);
     if (!life) {
         throw Error(Code::internal, Outcome::not_applied, "the token that was made is malformed");
@@ -280,7 +280,7 @@ void TokenCache::succeed(const TokenKey& key, Entry& entry, Token token) {
 void TokenCache::fail(const TokenKey& key, Entry& entry, const Error& failure) {
     entry.failure = failure;
     if (!entry.current) {
-        return;  // Only those who wait want it; they may ask again.
+        return;  // Only waiting callers need it; they may ask again.
     }
     refresh_failures_.add();
     constexpr int doublings_max = 5;

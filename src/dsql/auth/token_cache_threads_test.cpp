@@ -66,7 +66,7 @@ TEST_F(TokenCacheStory, ACallersDeadlineHoldsThoughTheProviderHangs) {
     stop.request_stop();
 }
 
-// Somebody waits for a fresh token at the moment when a server refuses the old one.
+// A caller waits for a fresh token at the moment when a server refuses the old one.
 TEST_F(TokenCacheStory, ARefusalDoesNotForgetWhoWaits) {
     const Token old = get();
     provider->hang = true;

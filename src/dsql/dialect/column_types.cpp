@@ -81,7 +81,7 @@ constexpr std::array<std::string_view, 39> refused{
     "pg_dependencies",
 };
 
-// Types that are there for queries, not for columns.
+// Types for queries, not for columns.
 constexpr std::array<std::string_view, 18> query_only{
     "inet",
     "oid",

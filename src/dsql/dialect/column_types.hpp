@@ -1,4 +1,4 @@
-// What Aurora DSQL thinks of a type name.
+// How Aurora DSQL treats a type name.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@ namespace holdfast::dsql {
 
 struct ColumnType {
     std::string display;  // As PostgreSQL displays it, with [] for an array: "integer[]".
-    bool serial = false;  // serial, bigserial, smallserial: no types, and unknown here.
+    bool serial = false;  // serial, bigserial, smallserial: not types, and unknown here.
     bool array = false;
-    bool in_column = true;  // May be stored. A name that nobody knows is taken for a domain.
+    bool in_column = true;  // May be stored. An unknown name is taken for a domain.
     bool in_query = true;   // May be the type of a cast.
     bool in_key = true;     // May be part of a primary key or an index.
     std::optional<std::int64_t> length;

@@ -12,9 +12,9 @@ namespace holdfast::dsql {
 namespace {
 
 constexpr std::int64_t rows_max = 3'000;
-constexpr int fix_rounds_max = 8;  // One mended statement may show what was wrong besides.
+constexpr int fix_rounds_max = 8;  // A fixed statement may show further errors.
 
-// Some editors put it before a text in UTF-8; psql skips it.
+// Some editors put it before UTF-8 text; psql skips it.
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
 std::size_t beginning_of(std::string_view sql) {
@@ -47,7 +47,7 @@ private:
         return {name.schema.empty() ? "public" : name.schema, name.name};
     }
 
-    // After ALTER and DROP a table is no longer what we know.
+    // After ALTER and DROP the known facts are no longer valid.
     static bool changes_tables(const CheckedStatement& statement) {
         const auto tokens = next_statement(statement.text, 0).tokens;
         return !tokens.empty() && (is_word(statement.text, tokens[0], "ALTER") ||
@@ -213,7 +213,7 @@ private:
         }
         ddl_ = ddl_ || ddl;
         rows_ = rows_ || rows;
-        // Of others nobody can tell how many rows they change; ON CONFLICT may leave some out.
+        // How many rows other statements change is unknown; ON CONFLICT may leave some out.
         const std::int64_t inserts =
             statement.on_conflict ? 0 : statement.rows_of_values.value_or(0);
         const bool within = inserted_ <= rows_max;
@@ -233,7 +233,7 @@ private:
     std::int64_t inserted_ = 0;  // How many rows by VALUES, for certain.
 };
 
-// Leaves out an edit that would touch a place where another was made.
+// Leaves out an edit that overlaps an earlier one.
 std::size_t apply_edits(std::string& text, const std::vector<Finding>& findings) {
     std::vector<const TextEdit*> edits;
     for (const Finding& finding : findings) {

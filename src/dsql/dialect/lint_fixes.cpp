@@ -52,7 +52,7 @@ constexpr std::array advice{
     Advice{"immutable", "use only immutable functions; store the value from the program instead"},
     Advice{"index-async",
            "write CREATE INDEX ASYNC and wait for its job: CALL sys.wait_for_job('...')"},
-    Advice{"index-concurrently", "write CREATE INDEX ASYNC; a plain DROP INDEX blocks nobody"},
+    Advice{"index-concurrently", "write CREATE INDEX ASYNC; a plain DROP INDEX does not block"},
     Advice{"index-include", "include plain columns, or make the expression a generated column"},
     Advice{"index-opclass", "leave the operator class out"},
     Advice{"index-order", "leave ASC or DESC out: an index is read in both directions"},
@@ -210,7 +210,7 @@ private:
         }
     }
 
-    // An index on the keys in reverse is another index; only the default may go unsaid.
+    // A descending index is a different one; only the default may be left out.
     void ascending() {
         for (std::size_t i = 0; i < tokens_.size(); ++i) {
             if (tokens_[i].depth == 1 && word(i, "ASC")) {

@@ -1,4 +1,4 @@
-// What to write instead of what the service refuses.
+// Rewrites of statements that the service refuses.
 #pragma once
 
 #include <string_view>
@@ -13,7 +13,7 @@ namespace holdfast::dsql {
 // One sentence. Every rule has one.
 [[nodiscard]] std::string_view rewrite_of(std::string_view rule, std::string_view message);
 
-// The edits that mend one refusal of a statement, in the whole text. Empty unless they are safe.
+// The edits that fix one refusal of a statement, in the whole text. Empty unless they are safe.
 [[nodiscard]] std::vector<TextEdit> fix_of(std::string_view sql,
                                            const CheckedStatement& statement,
                                            const Refusal& refusal);

@@ -65,7 +65,7 @@ void take_storage(const Checking& checking) {
         return;
     }
     const std::uint32_t depth = create ? 1 : 0;
-    std::size_t column = checking.tokens.size();  // Where the definition at hand begins.
+    std::size_t column = checking.tokens.size();  // Where the current definition begins.
     for (std::size_t i = 2; i < checking.tokens.size(); ++i) {
         const std::uint32_t at = checking.tokens[i].depth;
         if (create ? (checking.symbol(i, '(') && at == 0) || (checking.symbol(i, ',') && at == 1)

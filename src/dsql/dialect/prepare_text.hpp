@@ -1,4 +1,4 @@
-// What has to happen to a statement before PostgreSQL's parser may see it.
+// Prepares a statement for PostgreSQL's parser.
 #pragma once
 
 #include "dialect/rules_parts.hpp"

@@ -1,5 +1,5 @@
-// New statements from the pieces of one: cut by its tokens, so that every expression stays exactly
-// as it was written and every parameter keeps its number.
+// New statements made from the pieces of another, cut by its tokens, so that every expression stays
+// exactly as it was written and every parameter keeps its number.
 #include <algorithm>
 #include <initializer_list>
 #include <set>
@@ -20,8 +20,7 @@ public:
     [[nodiscard]] const SqlToken& operator[](std::size_t i) const { return checking_.tokens[i]; }
 
     // The first token from `from` on, outside all brackets, that is one of these key words; size()
-    // if there is none. After a dot or AS a word is a name, whatever it says; and IS DISTINCT FROM
-    // has no tables.
+    // if there is none. After a dot or AS a word is a name; and IS DISTINCT FROM has no tables.
     [[nodiscard]] std::size_t find(std::size_t from, Words words) const {
         for (std::size_t i = from; i < size(); ++i) {
             const bool name =
@@ -117,14 +116,14 @@ std::string alias_of(const Json& range_var) {
                                   alias.is_object() ? "aliasname" : "relname"));
 }
 
-// Not those with a list of column names, nor ONLY: too rare to be worth a mistake.
+// Not with a list of column names, nor ONLY: too rare to be worth the risk.
 bool is_plain(const Json& range_var) {
     return flag_field(range_var, "inh") && !field(range_var, "alias").contains("colnames");
 }
 
-// Values that a SET clause takes from parameters would be missing from a mere count, and PostgreSQL
-// wants to know the type of each parameter. So they stand where they are typed and never computed.
-// False if some assignment is too clever for that.
+// A count would lack the parameters of the SET clause, and PostgreSQL needs the type of each
+// parameter. So they are placed where they are typed and never computed. False if an assignment is
+// too complex for that.
 bool keep_parameters(const Checking& checking,
                      const Pieces& pieces,
                      const std::string& alias,
@@ -203,7 +202,7 @@ std::string count_of_changes(const Checking& checking, std::string_view name, co
         update ? pieces.find(table_end, {"FROM"}) : pieces.find(table_end, {"USING"});
     const bool joined = node.contains(update ? "fromClause" : "usingClause");
     if (joined != (others < where) || node.contains("whereClause") != (where < pieces.size())) {
-        return {};  // A word was taken for what it is not.
+        return {};  // A word was misread.
     }
     std::string condition;
     if (where < pieces.size()) {

@@ -1,4 +1,4 @@
-// What makes, changes and drops things.
+// CREATE, ALTER and DROP.
 #include <algorithm>
 #include <array>
 #include <unordered_map>
@@ -92,7 +92,7 @@ void check_moved(const Checking& checking, std::string_view name, const Json& no
     }
 }
 
-// A body in quotes is checked like one without: it may query and change rows, and nothing else.
+// A body in quotes is checked like one without: it may only query and change rows.
 void check_body(const Checking& checking, const std::string& body) {
     for (CheckedStatement& statement : check_statements(body, checking.rules, checking.tables)) {
         if (statement.refusal) {

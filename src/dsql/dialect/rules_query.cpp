@@ -338,7 +338,7 @@ private:
         }
     }
 
-    // Which parameter it sets must be plain to see, and of some also the value.
+    // The parameter must be a constant, and for some also the value.
     void set_config(const Json& node, std::size_t location) {
         checking_.out.sets_rules = true;
         const auto parameter = text_at(node, 0);
@@ -430,7 +430,7 @@ void check_lock(const Checking& checking, const Walk& walk, const Lock& lock, bo
     if (const std::string wait = text_field(*lock.clause, "waitPolicy");
         wait == "LockWaitError" || wait == "LockWaitSkip") {
         checking.hint("lock-wait",
-                      "nobody waits for a row here, so NOWAIT and SKIP LOCKED mean nothing",
+                      "statements never wait for a row, so NOWAIT and SKIP LOCKED have no effect",
                       lock_clause_location(checking, strength));
     }
     const Json& from = field(*lock.select, "fromClause");

@@ -1,8 +1,8 @@
-// What makes, changes and drops roles, and gives them to one another.
+// CREATE, ALTER, DROP, GRANT and REVOKE of roles.
 //
 // PostgreSQL lets only a role with CREATEROLE do that, and such a role could make itself powerful.
 // So no client has that right: the gateway does it for `admin`, with a text that is made here from
-// what the statement means. A statement that cannot be said so is refused.
+// what the statement means. A statement that cannot be expressed so is refused.
 #include <array>
 
 #include "dialect/name_list.hpp"
@@ -81,7 +81,7 @@ public:
         }
         static constexpr std::array<std::string_view, 5> powers{
             "superuser", "createdb", "createrole", "isreplication", "bypassrls"};
-        if (!lists(powers, name) || on) {  // Those that are denied are not there anyway.
+        if (!lists(powers, name) || on) {  // A denied power is the default anyway.
             checking_.refuse("role-option",
                              not_supported,
                              fmt::format("role option {} not supported", name),

@@ -349,7 +349,7 @@ void check_index_key(const Checking& checking, const Json& element, const TypesO
     }
 }
 
-// The word of this index statement that says how; its tokens, because the tree has the default.
+// The USING of this index statement, by its tokens, because the tree has the default.
 std::optional<std::size_t> place_of_using(const Checking& checking) {
     bool on = false;
     for (std::size_t i = 0; i < checking.tokens.size(); ++i) {
@@ -448,7 +448,7 @@ void check_create_table(const Checking& checking, const Json& node) {
             Constraints(checking, types).check_statements(*part, nullptr);
         } else if (name == "TableLikeClause") {
             checking.out.tables.push_back(table_name(field(*part, "relation")));
-            checking.out.created.reset();  // Nobody can tell what it brings along.
+            checking.out.created.reset();  // Its columns are unknown.
         }
     }
     if (facts.columns.size() > columns_max) {

@@ -235,8 +235,8 @@ TEST(StatementDetails, TenMegabytesAreJudged) {
         check_one("INSERT INTO t VALUES (1, 'abc')" + repeated(", (1, 'abcdefgh')", 20'000));
     EXPECT_EQ(rows.kind, Kind::write);
     EXPECT_EQ(rows.rows_of_values, 20'001);
-    const CheckedStatement value =
-        check_one("UPDATE accounts SET doc = '" + std::string(10'000'000, 'x') + "' WHERE id = 1");
+    const CheckedStatement value = check_one("UPDATE accounts SET doc = '" +
+                                             repeated("xxxxxxxxxx", 1'000'000) + "' WHERE id = 1");
     EXPECT_THAT(value.equal_columns, ElementsAre("id"));
     EXPECT_TRUE(check_one("SELECT 1" + repeated(",1", 600'000)).refusal);
 }

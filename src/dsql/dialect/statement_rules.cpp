@@ -322,8 +322,8 @@ void keep_syntax_error(const Checking& checking, const PgQueryError& error) {
     }
 }
 
-// JSON is UTF-8, and a client's text may be in another encoding: then any letter is as good as
-// another for checking it.
+// JSON is UTF-8, and a client's text may have another encoding: for the check, any letter can stand
+// for such a byte.
 std::string without_high_bytes(std::string text) {
     std::replace_if(
         text.begin(),
@@ -348,7 +348,7 @@ void parse_and_check(const Checking& checking, const std::string& text) {
         }
     }
     const Json& statements = field(tree, "stmts");
-    if (statements.size() != 1) {  // Only if our tokens are not PostgreSQL's: let nothing through.
+    if (statements.size() != 1) {  // Only if our tokens differ from PostgreSQL's: refuse it.
         checking.out.kind = Kind::other;
         checking.refuse("syntax", "42601", "cannot tell the statements of this text apart");
         return;
@@ -426,8 +426,8 @@ void check_parameter(const Checking& checking, const std::string& name, std::siz
     }
 }
 
-// In some encodings a byte of a letter is a quote or a backslash to all who read the text without
-// knowing the encoding, as we do. Those are left out.
+// In some encodings a byte of a letter looks like a quote or a backslash to code that does not know
+// the encoding, as here. Those are refused.
 void check_encoding(const Checking& checking, std::string_view value, std::size_t location) {
     static constexpr std::array<std::string_view, 30> accepted{
         "utf8",        "unicode",     "sqlascii",    "latin1",      "latin2",      "latin3",
@@ -465,7 +465,7 @@ void check_setting(const Checking& checking, const Json& node) {
 
 namespace {
 
-// More than anybody writes; each one costs another parse.
+// More than scripts contain; each one costs another parse.
 constexpr int aliases_max = 32;
 
 CheckedStatement check_piece(

@@ -1,4 +1,4 @@
-// What Aurora DSQL makes of a statement, without asking it.
+// How Aurora DSQL treats a statement, without a cluster.
 //
 // The lint and the gateway check by the same allow-list of parse nodes: what is not known to be
 // accepted is refused, with the service's own SQLSTATE and the stable part of its text.
@@ -30,8 +30,8 @@ enum class Kind : std::uint8_t {
     call,
     analyze,
     deallocate,  // DEALLOCATE ALL
-    other,       // What is refused and is none of these.
-    unparsed,    // No SQL that PostgreSQL 15 knows: the server makes the error.
+    other,       // A refused statement of any other kind.
+    unparsed,    // Not SQL of PostgreSQL 15: the server makes the error.
 };
 
 struct TableName {
@@ -53,7 +53,7 @@ struct Column {
     std::string type;  // As PostgreSQL displays it: "integer", "character varying", "bytea".
 };
 
-// What checking some statements needs to know of a table that is there already.
+// Facts about an existing table that some checks need.
 struct TableFacts {
     std::vector<std::string> key;  // Columns of the primary key, in order. Empty: it has none.
     std::vector<Column> columns;
@@ -62,7 +62,7 @@ struct TableFacts {
 class Tables {
 public:
     virtual ~Tables() = default;
-    // Null if nothing is known of it; what depends on it is then let pass.
+    // Null if nothing is known of it; checks that depend on it then pass.
     [[nodiscard]] virtual const TableFacts* find(const TableName& name) const = 0;
 };
 
@@ -84,7 +84,7 @@ struct RowLock {
 
 // A change of roles, which a gateway makes for a client that has no right to do it by itself.
 struct RoleChange {
-    std::string text;                // The statement again, made from its parse tree.
+    std::string text;                // The statement, made again from its parse tree.
     std::string tag;                 // As its CommandComplete has it.
     std::vector<std::string> roles;  // All that it names.
 };
@@ -97,8 +97,8 @@ struct CheckedStatement {
     // that was given a name. Empty for AWS IAM.
     std::string text;
     std::optional<Refusal> refusal;
-    std::vector<Refusal> further;   // What else is wrong with it; for people, who mend all at once.
-    std::vector<Refusal> hints;     // Accepted, but older texts or plain reason advise against it.
+    std::vector<Refusal> further;   // Its other errors, so that all can be fixed at once.
+    std::vector<Refusal> hints;     // Accepted, but without effect, or refused by older versions.
     std::string syntax_error;       // Of `unparsed`, in the parser's words.
     std::size_t syntax_offset = 0;  // And where, in the whole text.
 
@@ -110,7 +110,7 @@ struct CheckedStatement {
     bool writes_by_cte = false;
     bool calls_volatile =
         false;  // nextval, gen_random_uuid, random, clock_timestamp, ...: not the same twice.
-    std::vector<std::string> functions;  // All it calls by name, for who knows what they do.
+    std::vector<std::string> functions;  // All it calls by name.
     // Those of them that PostgreSQL looks for in pg_catalog: without a schema, or in that one.
     std::vector<std::string> system_functions;
     bool read_only = false;  // BEGIN READ ONLY.

@@ -506,14 +506,14 @@ TEST(StatementRules, ACallMaySetWhatSetMaySet) {
     for (const std::string_view sql : {"SELECT set_config('role', 'x', true)",
                                        "SELECT set_config('search_path'::text, 'x', false)",
                                        "SELECT set_config($1, 'x', false)",
-                                       "SELECT set_config(is_local => false, setting_name =>"
-                                       " 'search_path', new_value => 'x')",
+                                       ("SELECT set_config(is_local => false, setting_name =>"
+                                        " 'search_path', new_value => 'x')"),
                                        "SELECT d.pg_catalog.set_config('role', 'x', false)",
                                        "SELECT set_config('client_encoding', $1, false)",
                                        "SET client_encoding = 'SJIS'",
                                        "SET NAMES 'gb18030'",
-                                       "CREATE FUNCTION f() RETURNS int LANGUAGE sql SET role = 'x'"
-                                       " AS 'SELECT 1'",
+                                       ("CREATE FUNCTION f() RETURNS int LANGUAGE sql SET role ="
+                                        " 'x' AS 'SELECT 1'"),
                                        "ALTER FUNCTION f() SET work_mem = '1MB'"}) {
         EXPECT_EQ(state_of(sql), "0A000") << sql;
     }

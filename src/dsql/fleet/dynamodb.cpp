@@ -18,7 +18,7 @@ using nlohmann::json;
 
 constexpr const char* service = "dynamodb";
 constexpr const char* api = "DynamoDB_20120810.";
-// Requests for tables are answered slowly, and nobody is in a hurry.
+// Requests for tables are answered slowly, and are not urgent.
 constexpr std::chrono::seconds table_timeout{5};
 
 std::string endpoint_of(const DynamoOptions& options) {
@@ -51,7 +51,7 @@ struct DynamoClient::Reply {
 
 namespace {
 
-// What is neither an answer nor passes by itself.
+// Errors that are neither an answer nor temporary.
 template <class Reply>
 [[noreturn]] void fail(const std::string& operation, const Reply& reply) {
     const std::string said =
@@ -254,7 +254,7 @@ DynamoClient::Reply DynamoClient::call(const std::string& operation,
                 throw;
             }
         }
-        // Full jitter: those who were refused together do not come back together.
+        // Full jitter: requests that were refused together do not come back together.
         const auto nap = std::chrono::nanoseconds{
             static_cast<std::int64_t>(static_cast<double>(pause.count()) * thread_random().unit())};
         const Steady until = clock_.steady_now() + nap;
@@ -314,8 +314,8 @@ DynamoClient::Reply DynamoClient::call_once(const std::string& operation,
     if (answer.status == 200) {
         throw Error(Code::unavailable,
                     Outcome::unknown,
-                    fmt::format("DynamoDB's {} gave an answer that cannot be read; is it the "
-                                "service that answers at this address?",
+                    fmt::format("DynamoDB's {} got an answer that is not valid; check that the "
+                                "endpoint is DynamoDB's",
                                 operation));
     }
     reply.error = dynamo::error_name(reply.body);

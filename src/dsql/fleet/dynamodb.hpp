@@ -1,8 +1,8 @@
 // Amazon DynamoDB, as far as limiters and leases need it.
 //
 // Tables with one string key, `pk`. Values are strings and whole numbers. A condition that does not
-// hold is an answer; everything else that goes wrong is an Error. What the service was too busy for
-// is tried again, a few times and with chance in the pauses.
+// hold is an answer; every other failure is an Error. A throttled request is retried a few times,
+// with jitter in the pauses.
 #pragma once
 
 #include <chrono>
@@ -33,7 +33,7 @@ using Item = std::map<std::string, Value>;
 [[nodiscard]] std::optional<std::int64_t> number(const Item& item, const std::string& name);
 [[nodiscard]] std::optional<std::string> text(const Item& item, const std::string& name);
 
-// One conditional write: of a whole item, of some of its attributes, or its end.
+// One conditional write: puts an item, updates some of its attributes, or deletes it.
 struct Write {
     enum class Kind { put, update, erase };
     Kind kind = Kind::update;
@@ -42,19 +42,19 @@ struct Write {
     Item item{};                                 // To put, without `pk`.
     std::string update{};                        // To update: "SET a = :a ADD #b :b".
     std::string condition{};                     // Empty: none.
-    std::map<std::string, std::string> names{};  // "#b": words that the service keeps for itself.
+    std::map<std::string, std::string> names{};  // "#b": for reserved words of the service.
     Item values{};                               // ":a"
 };
 
 struct Answer {
     bool applied = false;
-    // What stands there now; of an update only, and of any write that was not applied. Empty if
-    // there is no such item.
+    // The current item; for an update, and for any write that was not applied. Empty if there is no
+    // such item.
     std::optional<Item> item{};
 };
 
 // Why one write of a transaction kept it from being applied: "ConditionalCheckFailed",
-// "TransactionConflict", "ThrottlingError", ...; "None" for the innocent.
+// "TransactionConflict", "ThrottlingError", ...; "None" for the others.
 struct Cancellation {
     std::string code;
     std::optional<Item> item{};
@@ -89,9 +89,9 @@ struct DynamoOptions {
 
 // Safe to share between threads. Calls block until the deadline at most, and throw Error:
 // unavailable if the service cannot be reached or is broken (its outcome says whether the write can
-// be there), conflict if it is there but asked too much or by many at once, not_found without the
-// table, unauthorized, cancelled, internal for a request that the service does not understand. A
-// write may be sent again after a lost answer, so the caller's conditions must bear that.
+// be applied), conflict if it throttles the request or another one interferes, not_found without
+// the table, unauthorized, cancelled, internal for a request that the service does not understand.
+// A write may be sent again after a lost answer, so the caller's conditions must allow that.
 class DynamoClient {
 public:
     // Requires: a region, and credentials. Else invalid_argument.
@@ -109,7 +109,7 @@ public:
                                                   const std::string& token,
                                                   Deadline deadline,
                                                   const std::stop_token& stop);
-    // The items whose key begins with `prefix`, of at most `limit` that are looked at.
+    // The items whose key begins with `prefix`, among at most `limit` that are examined.
     [[nodiscard]] dynamo::Page scan(const std::string& table,
                                     const std::string& prefix,
                                     const std::string& from,
@@ -117,7 +117,7 @@ public:
                                     Deadline deadline,
                                     const std::stop_token& stop);
 
-    // False if it is there already.
+    // False if it exists already.
     [[nodiscard]] bool create_table(const std::string& table,
                                     Deadline deadline,
                                     const std::stop_token& stop);
@@ -132,7 +132,7 @@ public:
                        Deadline deadline,
                        const std::stop_token& stop);
 
-    // Our wall clock, corrected by what the service's answers say of its own.
+    // The local wall clock, corrected by the Date of the service's answers.
     [[nodiscard]] Wall wall_now() const;
     [[nodiscard]] std::chrono::microseconds ahead() const;
 

@@ -9,19 +9,19 @@
 
 namespace holdfast::dsql::dynamo {
 
-// Of an answer, which may come from anybody between us and the service: what is not of the kind
-// that is asked for is empty.
+// A field of an answer, which may come from a proxy before the service: empty if it has another
+// type.
 [[nodiscard]] std::string text_in(const nlohmann::json& answer, const char* field);
 [[nodiscard]] nlohmann::json list_in(const nlohmann::json& answer, const char* field);
 [[nodiscard]] nlohmann::json object_in(const nlohmann::json& answer, const char* field);
 
 [[nodiscard]] nlohmann::json to_json(const Item& item);
-// Attributes of kinds that we do not know are left out.
+// Attributes of unknown types are left out.
 [[nodiscard]] Item from_json(const nlohmann::json& item);
 // The item in `field`; empty if there is none.
 [[nodiscard]] std::optional<Item> item_in(const nlohmann::json& answer, const char* field);
 
-// As a request of its own: PutItem, UpdateItem or DeleteItem. Asks for what stands there.
+// As a request of its own: PutItem, UpdateItem or DeleteItem. Requests the current item.
 [[nodiscard]] std::string operation_of(const Write& write);
 [[nodiscard]] nlohmann::json request_of(const Write& write);
 // As part of a transaction.

@@ -33,7 +33,7 @@ Setting setting(const char* key,
             .lenient = true};
 }
 
-// Any number is understood; one that is no limit is refused together with the rest.
+// Parses any number; a number that is not a valid limit is refused later, with the other checks.
 Setting number(const char* key, const char* fallback, const char* environment, const char* text) {
     return setting(key, IntegerKind{-million, million}, fallback, environment, text);
 }
@@ -59,30 +59,36 @@ void add_process_settings(Settings& all) {
            {flag("strict",
                  "false",
                  "DSQL_CONFIG_STRICT",
-                 "refuse values in the environment that are not understood"),
+                 "refusal of values in the environment that are not understood"),
             word("region",
                  "REGION",
-                 "the cluster's and DynamoDB's, where its name does not say it; if empty "
+                 "region of cluster and DynamoDB, if the endpoint's name has none; if empty "
                  "AWS_REGION"),
-            word("endpoint", "CLUSTER_ENDPOINT", "the cluster's host name, for dsql leases"),
-            time("token_duration", "15m", "DSQL_TOKEN_DURATION", "how long a token is good"),
-            number("rate", "10", "DSQL_CONNECTION_RATE_LIMIT", "connections a second, alone"),
-            number("burst", "100", "DSQL_CONNECTION_BURST_LIMIT", "connections at once, alone"),
+            word("endpoint", "CLUSTER_ENDPOINT", "host name of the cluster, for dsql leases"),
+            time("token_duration", "15m", "DSQL_TOKEN_DURATION", "lifetime of a token"),
+            number("rate",
+                   "10",
+                   "DSQL_CONNECTION_RATE_LIMIT",
+                   "new connections per second of this process"),
+            number("burst",
+                   "100",
+                   "DSQL_CONNECTION_BURST_LIMIT",
+                   "new connections at once of this process"),
             flag("stagger",
                  "true",
                  "DSQL_STAGGERED_STARTUP",
-                 "wait a random time before the first connection, unless the rate is shared"),
-            time("stagger_max", "5s", "DSQL_STAGGERED_STARTUP_MAX_DELAY", "that time, at most"),
+                 "random delay before the first connection, unless the rate is shared"),
+            time("stagger_max", "5s", "DSQL_STAGGERED_STARTUP_MAX_DELAY", "longest such delay"),
             number("fleet_size",
                    "10",
                    "DSQL_FLEET_SIZE_HINT",
-                   "processes that divide the limits while DynamoDB is away"),
+                   "processes that divide the limits while DynamoDB does not answer"),
             word("service",
                  "DSQL_SERVICE_NAME",
-                 "our name in leases and metrics; if empty SERVICES, else the executable's"),
+                 "name in leases and metrics; if empty SERVICES, else the executable's"),
             word("dynamodb_endpoint",
                  "DSQL_DYNAMODB_ENDPOINT",
-                 "http://host:port of an emulator, for tests")});
+                 "URL of an emulator, http://host:port, for tests")});
 }
 
 void add_pool_settings(Settings& all) {
@@ -90,117 +96,127 @@ void add_pool_settings(Settings& all) {
            {flag("reservoir.enabled",
                  "true",
                  "DSQL_RESERVOIR_ENABLED",
-                 "keep connections open before anybody asks for them"),
+                 "connections that are opened before they are needed"),
             number("reservoir.target_ready",
                    "0",
                    "DSQL_RESERVOIR_TARGET_READY",
-                   "so many; 0: as many as the pool may have"),
+                   "number of ready connections; 0: as many as the pool may have"),
             number("reservoir.low_watermark",
                    "-1",
                    "DSQL_RESERVOIR_LOW_WATERMARK",
-                   "so many are waited for at the start; -1: target_ready"),
+                   "ready connections awaited at the start; -1: target_ready"),
             time("reservoir.initial_fill_timeout",
                  "30s",
                  "DSQL_RESERVOIR_INITIAL_FILL_TIMEOUT",
-                 "how long they are waited for"),
+                 "longest wait for them"),
             time("reservoir.base_lifetime",
                  "50m",
                  "DSQL_RESERVOIR_BASE_LIFETIME",
-                 "how long a connection serves, at least"),
+                 "shortest lifetime of a connection"),
             time("reservoir.lifetime_jitter",
                  "5m",
                  "DSQL_RESERVOIR_LIFETIME_JITTER",
-                 "and a random part of this"),
+                 "most that is added to it at random"),
             time("reservoir.guard_window",
                  "45s",
                  "DSQL_RESERVOIR_GUARD_WINDOW",
-                 "with less life left it is not lent"),
+                 "remaining life below which a connection is not lent"),
             time("reservoir.prefetch_lead",
                  "30s",
                  "DSQL_RESERVOIR_PREFETCH_LEAD",
-                 "its replacement is opened so long before"),
+                 "time before that at which its replacement is opened"),
             number("reservoir.inflight_limit",
                    "8",
                    "DSQL_RESERVOIR_INFLIGHT_LIMIT",
-                   "openings under way at a time"),
+                   "concurrent openings"),
             time("pool.keeper_tick",
                  "1s",
                  "DSQL_POOL_KEEPER_TICK_INTERVAL",
-                 "how often idle connections are looked at"),
+                 "interval between checks of idle connections"),
             number("pool.keeper_max",
                    "0",
                    "DSQL_POOL_KEEPER_MAX_CONNS_PER_TICK",
-                   "lowers reservoir.inflight_limit; 0: does not"),
+                   "upper bound of reservoir.inflight_limit; 0: none"),
             time("pool.warmup_stagger",
                  "0s",
                  "DSQL_POOL_WARMUP_STAGGER_DURATION",
-                 "without effect, which is warned of: lives are spread, not openings"),
-            time("connect_timeout", "10s", "DSQL_CONNECT_TIMEOUT", "TCP, TLS and login"),
-            time("open_timeout", "30s", "DSQL_OPEN_TIMEOUT", "an opening with all its stages")});
+                 "without effect, logged as a warning: lives are spread, not openings"),
+            time("connect_timeout", "10s", "DSQL_CONNECT_TIMEOUT", "time for TCP, TLS and login"),
+            time("open_timeout",
+                 "30s",
+                 "DSQL_OPEN_TIMEOUT",
+                 "time for an opening with all its phases")});
 }
 
 void add_rate_settings(Settings& all) {
-    append(all,
-           {flag("limiter.enabled",
-                 "false",
-                 "DSQL_DISTRIBUTED_RATE_LIMITER_ENABLED",
-                 "share the rate of new connections with the fleet"),
-            word("limiter.table",
-                 "DSQL_DISTRIBUTED_RATE_LIMITER_TABLE",
-                 "the table in DynamoDB for that"),
-            setting("limiter.algorithm",
-                    ChoiceKind{{"counter", "bucket", "reserve"}},
-                    "reserve",
-                    "DSQL_DISTRIBUTED_RATE_LIMITER_ALGORITHM",
-                    "how the fleet counts; all processes must agree"),
-            number("limiter.limit",
-                   "100",
-                   "DSQL_DISTRIBUTED_RATE_LIMITER_LIMIT",
-                   "connections a second, of the fleet"),
-            number("limiter.burst", "200", "DSQL_RATE_BURST", "connections at once, of the fleet"),
-            time("limiter.max_wait",
-                 "30s",
-                 "DSQL_DISTRIBUTED_RATE_LIMITER_MAX_WAIT",
-                 "how long a permit may be away"),
-            flag("bucket.enabled",
-                 "false",
-                 "DSQL_TOKEN_BUCKET_ENABLED",
-                 "the algorithm `bucket`, with the limits below"),
-            number("bucket.rate", "100", "DSQL_TOKEN_BUCKET_RATE", "its tokens a second"),
-            number("bucket.capacity", "1000", "DSQL_TOKEN_BUCKET_CAPACITY", "what it holds"),
-            time("bucket.max_wait", "30s", "DSQL_TOKEN_BUCKET_MAX_WAIT", "as limiter.max_wait")});
+    append(
+        all,
+        {flag("limiter.enabled",
+              "false",
+              "DSQL_DISTRIBUTED_RATE_LIMITER_ENABLED",
+              "rate of new connections shared with the fleet"),
+         word("limiter.table",
+              "DSQL_DISTRIBUTED_RATE_LIMITER_TABLE",
+              "table in DynamoDB for the rate"),
+         setting("limiter.algorithm",
+                 ChoiceKind{{"counter", "bucket", "reserve"}},
+                 "reserve",
+                 "DSQL_DISTRIBUTED_RATE_LIMITER_ALGORITHM",
+                 "how the fleet counts openings; the same for all processes"),
+         number("limiter.limit",
+                "100",
+                "DSQL_DISTRIBUTED_RATE_LIMITER_LIMIT",
+                "new connections per second of the fleet"),
+         number("limiter.burst", "200", "DSQL_RATE_BURST", "new connections at once of the fleet"),
+         time("limiter.max_wait",
+              "30s",
+              "DSQL_DISTRIBUTED_RATE_LIMITER_MAX_WAIT",
+              "longest wait for a permit"),
+         flag("bucket.enabled",
+              "false",
+              "DSQL_TOKEN_BUCKET_ENABLED",
+              "the algorithm `bucket`, with the limits below"),
+         number("bucket.rate", "100", "DSQL_TOKEN_BUCKET_RATE", "permits per second of the bucket"),
+         number("bucket.capacity",
+                "1000",
+                "DSQL_TOKEN_BUCKET_CAPACITY",
+                "permits that the bucket holds"),
+         time("bucket.max_wait", "30s", "DSQL_TOKEN_BUCKET_MAX_WAIT", "as limiter.max_wait")});
 }
 
 void add_lease_settings(Settings& all) {
-    append(
-        all,
-        {flag("leases.enabled",
-              "false",
-              "DSQL_DISTRIBUTED_CONN_LEASE_ENABLED",
-              "share the number of connections with the fleet"),
-         word(
-             "leases.table", "DSQL_DISTRIBUTED_CONN_LEASE_TABLE", "the table in DynamoDB for that"),
-         setting("leases.mode",
-                 ChoiceKind{{"blocks", "counter", "off"}},
-                 "blocks",
-                 "DSQL_CONN_LEASE_MODE",
-                 "how the fleet counts connections; all processes must agree"),
-         setting("leases.failure",
-                 ChoiceKind{{"local", "block"}},
-                 "local",
-                 "DSQL_CONN_LEASE_FAILURE",
-                 "while DynamoDB is away: a local cap, or no new connections"),
-         number("leases.limit", "10000", "DSQL_DISTRIBUTED_CONN_LIMIT", "connections of the fleet"),
-         number("leases.block_size", "25", "DSQL_SLOT_BLOCK_SIZE", "slots in a block"),
-         number("leases.block_count",
-                "0",
-                "DSQL_SLOT_BLOCK_COUNT",
-                "blocks; 0: as many as the limit allows"),
-         time("leases.block_ttl", "3m", "DSQL_SLOT_BLOCK_TTL", "how long a block is ours"),
-         time("leases.block_renew",
-              "1m",
-              "DSQL_SLOT_BLOCK_RENEW_INTERVAL",
-              "how often a block is renewed")});
+    append(all,
+           {flag("leases.enabled",
+                 "false",
+                 "DSQL_DISTRIBUTED_CONN_LEASE_ENABLED",
+                 "number of connections shared with the fleet"),
+            word("leases.table",
+                 "DSQL_DISTRIBUTED_CONN_LEASE_TABLE",
+                 "table in DynamoDB for the leases"),
+            setting("leases.mode",
+                    ChoiceKind{{"blocks", "counter", "off"}},
+                    "blocks",
+                    "DSQL_CONN_LEASE_MODE",
+                    "how the fleet counts connections; the same for all processes"),
+            setting("leases.failure",
+                    ChoiceKind{{"local", "block"}},
+                    "local",
+                    "DSQL_CONN_LEASE_FAILURE",
+                    "while DynamoDB does not answer: a local cap, or no new connections"),
+            number("leases.limit",
+                   "10000",
+                   "DSQL_DISTRIBUTED_CONN_LIMIT",
+                   "connections of the whole fleet"),
+            number("leases.block_size", "25", "DSQL_SLOT_BLOCK_SIZE", "slots in a block"),
+            number("leases.block_count",
+                   "0",
+                   "DSQL_SLOT_BLOCK_COUNT",
+                   "number of blocks; 0: as many as the limit allows"),
+            time("leases.block_ttl", "3m", "DSQL_SLOT_BLOCK_TTL", "lease of a block"),
+            time("leases.block_renew",
+                 "1m",
+                 "DSQL_SLOT_BLOCK_RENEW_INTERVAL",
+                 "interval between renewals of a block")});
 }
 
 void require(bool fine, const std::string& sentence) {
@@ -211,7 +227,7 @@ void require(bool fine, const std::string& sentence) {
 
 int positive(const Config& config, const char* key) {
     const std::int64_t value = config.integer(key);
-    require(value >= 1, fmt::format("{} is {}, which is no limit; give 1 or more", key, value));
+    require(value >= 1, fmt::format("{} is {}; give 1 or more", key, value));
     return static_cast<int>(value);
 }
 
@@ -221,13 +237,13 @@ nanoseconds longer_than_zero(const Config& config, const char* key) {
     return value;
 }
 
-// As long as the service takes it.
+// Within the service's bounds.
 nanoseconds token_life_of(const Config& config) {
     return std::clamp<nanoseconds>(
         config.duration("dsql.token_duration"), seconds{15}, hours{24 * 7});
 }
 
-// A cluster ends a connection after an hour; with less than this left we have ended it ourselves.
+// A cluster ends a connection after an hour; the pool closes it before that.
 constexpr minutes age_max{60};
 constexpr minutes age_margin{5};
 
@@ -351,7 +367,7 @@ void read_blocks(const Config& config, int limit, pool::SlotBlocksConfig& blocks
 
 void read_leases(const Config& config, FleetConfig& fleet) {
     const int limit = positive(config, "dsql.leases.limit");
-    if (config.text("dsql.leases.mode") == "counter") {  // Blocks are no concern of it.
+    if (config.text("dsql.leases.mode") == "counter") {  // The counter does not use blocks.
         fleet.lease_mode = LeaseMode::counter;
     } else {
         read_blocks(config, limit, fleet.blocks);
@@ -368,7 +384,7 @@ void read_leases(const Config& config, FleetConfig& fleet) {
     }
 }
 
-// The names that dashboards of DSQL know.
+// The names that existing dashboards use.
 pool::MeterNames meter_names(const std::string& service) {
     return {.opening = "dsql_pool_opening",
             .ready = "dsql_reservoir_size",
@@ -409,11 +425,11 @@ std::vector<Overruled> overruled(const Config& config) {
     std::vector<Overruled> all;
     const nanoseconds stagger = config.duration("dsql.pool.warmup_stagger");
     if (stagger != nanoseconds{0}) {
-        all.push_back({.key = "dsql.pool.warmup_stagger",
-                       .why = fmt::format(
-                           "dsql.pool.warmup_stagger ({}) has no effect: the first filling is not "
-                           "stretched, lives are spread instead",
-                           format_duration(stagger))});
+        all.push_back(
+            {.key = "dsql.pool.warmup_stagger",
+             .why = fmt::format("dsql.pool.warmup_stagger ({}) has no effect: lives are spread "
+                                "instead of the first openings",
+                                format_duration(stagger))});
     }
     const nanoseconds life = config.duration("dsql.token_duration");
     if (life != token_life_of(config)) {

@@ -39,7 +39,7 @@ protected:
 
 TEST_F(FleetConfigStory, AServiceWithoutANameIsCalledAsItsExecutable) {
     const std::string self = std::filesystem::read_symlink("/proc/self/exe").filename();
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody here changes the environment.
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here changes the environment.
     if (std::getenv("SERVICES") == nullptr) {
         EXPECT_EQ(service_name(read()), self);
     }

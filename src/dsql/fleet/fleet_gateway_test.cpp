@@ -1,5 +1,5 @@
 // Four processes that fill their pools of 50 together, against a gateway that takes 20 connections
-// a second and 40 at once: with the limiter nobody is refused, and without it many are.
+// a second and 40 at once: with the limiter none is refused, and without it many are.
 #include <array>
 #include <atomic>
 #include <memory>

@@ -42,9 +42,9 @@ std::shared_ptr<DynamoClient> client_if_needed(const FleetConfig& config,
                : fleet_client(config, region, std::move(credentials));
 }
 
-// A fleet with a limiter in common need not spread its starts besides.
+// A fleet with a shared limiter does not need to spread its starts.
 Steady begin_of(const FleetConfig& config, Logger* logger) {
-    const auto now = std::chrono::steady_clock::now();
+    const auto now = system_clock().steady_now();
     if (!config.rate_table.empty() || config.stagger_max == std::chrono::nanoseconds{0}) {
         return now;
     }
@@ -109,12 +109,14 @@ void FleetPart::share_connections(const FleetConfig& config,
 
 Right FleetPart::admit(Deadline deadline, const std::stop_token& stop, pool::OpenPhases& phases) {
     if (!system_clock().sleep_until(std::min(begin_, deadline.when()), stop)) {
-        throw Error(Code::cancelled, Outcome::not_applied, "waiting to begin was cancelled");
+        throw Error(
+            Code::cancelled, Outcome::not_applied, "waiting for the start delay was cancelled");
     }
     if (delay() > std::chrono::nanoseconds{0}) {
-        throw pool::OpenError(pool::FailureClass::rate_limited,
-                              Code::unavailable,
-                              "the start of this process is put off; set dsql.stagger_max to less");
+        throw pool::OpenError(
+            pool::FailureClass::rate_limited,
+            Code::unavailable,
+            "the start delay of this process is not over; lower dsql.stagger_max");
     }
     Right right;
     if (slots_ || leases_) {
@@ -137,7 +139,7 @@ Right FleetPart::admit(Deadline deadline, const std::stop_token& stop, pool::Ope
 }
 
 std::chrono::nanoseconds FleetPart::delay() const {
-    return std::max<std::chrono::nanoseconds>(begin_ - std::chrono::steady_clock::now(),
+    return std::max<std::chrono::nanoseconds>(begin_ - system_clock().steady_now(),
                                               std::chrono::nanoseconds{0});
 }
 

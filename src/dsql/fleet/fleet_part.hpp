@@ -32,21 +32,21 @@ public:
               Metrics* metrics,
               Logger* logger);
 
-    // Whether one connection may be opened: first the right to have it, which can be given back for
-    // nothing, then a permit, which perishes. Throws pool::OpenError, or cancelled.
+    // Whether one connection may be opened: first the right to have it, which can be given
+    // back, then a permit, which expires. Throws pool::OpenError, or cancelled.
     [[nodiscard]] Right admit(Deadline deadline,
                               const std::stop_token& stop,
                               pool::OpenPhases& phases);
-    // How long it is until the first one may be opened.
+    // How long until the first connection may be opened.
     [[nodiscard]] std::chrono::nanoseconds delay() const;
-    // The connection is closed, or did not come about.
+    // The connection is closed, or was not opened.
     void gone(const Right& right);
-    // The server has refused it for coming too soon,
+    // The server has refused it because of its rate limit,
     void refused() { limiter_.refused(); }
-    // or for having no room.
+    // or because it has too many connections.
     void full();
 
-    // Somebody who wants to hold up to `target` connections is told when some must go.
+    // Registers a holder of up to `target` connections; `shed` is called when some must be closed.
     [[nodiscard]] std::optional<ShedRegistry::Id> join(int target, ShedRegistry::Shed shed);
     void leave(ShedRegistry::Id holder);
 

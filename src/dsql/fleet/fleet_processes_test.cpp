@@ -358,7 +358,7 @@ TEST_F(FleetProcesses, NeverHoldMoreSlotsThanThereAreAndTheDeadGiveTheirsBack) {
     board.back.enough = Board::never;
 
     board.away = true;
-    emulator->stop();  // What they own lasts for a while; nobody counts it twice afterwards.
+    emulator->stop();  // Their blocks last for a while; none is counted twice afterwards.
     EXPECT_TRUE(board.noticed.wait(processes - 1, 60s));
     emulator->start();
     board.away = false;

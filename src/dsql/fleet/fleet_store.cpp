@@ -16,11 +16,11 @@ namespace {
 using dynamo::Write;
 using std::chrono::seconds;
 
-// When the service forgets an item that nobody needs any more.
+// How long the service keeps an item that is not needed any more.
 constexpr seconds second_life{180};
 constexpr seconds clock_life{3600};
 
-// Rounded up: an item must not end before what is promised of it.
+// Rounded up: an item must not expire before its contents do.
 std::int64_t epoch_seconds(Wall time) {
     return std::chrono::ceil<seconds>(time).time_since_epoch().count();
 }
@@ -157,10 +157,10 @@ pool::SlotEvent BlockStore::take(int block, Deadline deadline, const std::stop_t
          .update = "SET owner_id = :me, ttl_epoch = :ttl, slots = :slots, service_name = :service, "
                    "owner_host = :host, acquired_at_ms = :now, renewed_at_ms = :now "
                    "ADD epoch :one",
-         .condition = "attribute_not_exists(pk) OR (slots = :slots AND (owner_id = :nobody OR "
+         .condition = "attribute_not_exists(pk) OR (slots = :slots AND (owner_id = :none OR "
                       "owner_id = :me OR ttl_epoch < :dead))",
          .values = {{":me", member_.owner},
-                    {":nobody", ""},
+                    {":none", ""},
                     {":ttl", block_end(now, config_)},
                     {":dead", epoch_seconds(now - us(limits_.steal_after))},
                     {":slots", config_.size},
@@ -208,9 +208,9 @@ void BlockStore::give_back(const pool::GiveBlockBack& back,
     dynamo::Write write{
         .table = table_,
         .pk = block_key(endpoint_, back.block),
-        .update = "SET owner_id = :nobody, released_at_ms = :now",
+        .update = "SET owner_id = :none, released_at_ms = :now",
         .condition = "owner_id = :me",
-        .values = {{":me", member_.owner}, {":nobody", ""}, {":now", ms(client_->wall_now())}}};
+        .values = {{":me", member_.owner}, {":none", ""}, {":now", ms(client_->wall_now())}}};
     if (back.epoch) {
         write.condition += " AND epoch = :epoch";
         write.values[":epoch"] = *back.epoch;

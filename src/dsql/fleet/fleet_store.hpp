@@ -1,4 +1,4 @@
-// How permits and blocks of slots lie in DynamoDB.
+// How permits and blocks of slots are stored in DynamoDB.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@
 
 namespace holdfast::dsql {
 
-// Invalid_argument, naming it, for a part without which nothing can be shared.
+// Invalid_argument, naming the part, if one of them is missing.
 void check_place(const std::shared_ptr<DynamoClient>& client,
                  const std::string& table,
                  const std::string& endpoint);
@@ -50,7 +50,7 @@ private:
     const std::string endpoint_;
 };
 
-// Who a process is, for its blocks and for people.
+// Identifies a process in its blocks and in listings.
 struct FleetMember {
     std::string owner;    // 32 hexadecimal digits, of this incarnation.
     std::string service;  // "worker"

@@ -86,7 +86,7 @@ TEST_F(SlotThreads, NoMoreSlotsAreLentThanThereAre) {
     keeper.leave(holder);
 }
 
-// The process ends while somebody still waits for a slot that will not come.
+// The process ends while a thread still waits for a slot that will not come.
 TEST_F(SlotThreads, StopWakesThoseWhoWait) {
     HOLDFAST_CHECK("connections slot.full");
     SlotKeeperOptions settings{.client = std::make_shared<DynamoClient>(options(faults->url())),

@@ -19,7 +19,7 @@ using std::chrono::seconds;
 constexpr const char* expiry_attribute = "ttl_epoch";
 constexpr int admin_page_items = 1000;
 
-// What stands at the beginning of time was never written.
+// The zero time means that no heartbeat was written.
 std::optional<Wall> heard(Wall until) {
     return until == Wall{} ? std::nullopt : std::optional(until);
 }
@@ -97,7 +97,7 @@ void LeaseAdmin::expect(const std::string& table, Deadline deadline, const std::
     }
 }
 
-// False if it was on. A table that has just been made is not known everywhere yet.
+// False if it was enabled already. A new table is not known everywhere yet.
 bool LeaseAdmin::enable_expiry(const std::string& table,
                                Deadline deadline,
                                const std::stop_token& stop) {
@@ -124,7 +124,7 @@ void LeaseAdmin::sleep(Deadline deadline, const std::stop_token& stop) const {
                     Outcome::not_applied,
                     "DynamoDB is still making the table; try again in a minute");
     }
-    const Steady until = std::chrono::steady_clock::now() + options_.poll_every;
+    const Steady until = system_clock().steady_now() + options_.poll_every;
     if (!system_clock().sleep_until(std::min(until, deadline.when()), stop)) {
         throw Error(Code::cancelled, Outcome::not_applied, "setting up was stopped");
     }
@@ -175,16 +175,16 @@ std::vector<BlockSeen> LeaseAdmin::reap(const std::string& table,
         const bool applied = client_
                                  ->write({.table = table,
                                           .pk = block_key(endpoint, block.block),
-                                          .update = "SET owner_id = :nobody, released_at_ms = :now",
+                                          .update = "SET owner_id = :none, released_at_ms = :now",
                                           .condition = "owner_id = :owner AND ttl_epoch = :until",
-                                          .values = {{":nobody", ""},
+                                          .values = {{":none", ""},
                                                      {":now", now},
                                                      {":owner", block.owner},
                                                      {":until", until}}},
                                          deadline,
                                          stop)
                                  .applied;
-        if (applied) {  // Else its owner has woken up, or another has it.
+        if (applied) {  // Else its owner has renewed it, or another has taken it.
             freed.push_back(std::move(block));
         }
     }

@@ -12,10 +12,8 @@
 namespace holdfast::dsql {
 namespace {
 
-using std::chrono::steady_clock;
-
 constexpr std::chrono::minutes nap_max{1};
-// The service knows a token for so long; later it is a new request.
+// How long the service remembers a token; later it is a new request.
 constexpr std::chrono::minutes token_life{10};
 
 LeaseKeeperOptions checked(LeaseKeeperOptions options) {
@@ -36,11 +34,10 @@ struct LeaseKeeper::Meters {
                                 {who});
         limit = metrics->gauge(
             "dsql_distributed_conn_lease_limit", "Connections that the fleet may have", {who});
-        drift = metrics->gauge("dsql_conn_lease_drift",
-                               "Leases without what the counter said, when last reconciled",
-                               {who});
+        drift = metrics->gauge(
+            "dsql_conn_lease_drift", "Leases minus the counter, when last reconciled", {who});
         degraded = metrics->gauge("dsql_conn_lease_degraded",
-                                  "1 while the store is away and the local cap is in force",
+                                  "1 while the store does not answer and the local cap applies",
                                   {who});
         retries = metrics->counter(
             "dsql_conn_lease_release_retries_total", "Releases that had to be repeated", {who});
@@ -60,10 +57,11 @@ struct LeaseKeeper::Meters {
 LeaseKeeper::LeaseKeeper(LeaseKeeperOptions options)
     : options_(checked(std::move(options))),
       logger_(options_.logger == nullptr ? null_logger() : *options_.logger),
+      clock_(options_.clock == nullptr ? system_clock() : *options_.clock),
       meters_(std::make_unique<Meters>(options_.metrics, options_.member.service)),
       store_(options_.client, options_.table, options_.endpoint, options_.member, options_.limits),
       leases_(options_.leases, options_.limits, secure_seed()),
-      reconcile_at_(steady_clock::now() + options_.limits.reconcile_every),
+      reconcile_at_(clock_.steady_now() + options_.limits.reconcile_every),
       thread_([this](const std::stop_token& stop) { run(stop); }),
       reaper_([this](const std::stop_token& stop) { reap(stop); }) {
     meters_->limit.set(static_cast<double>(options_.leases.limit));
@@ -87,7 +85,7 @@ pool::LeaseId LeaseKeeper::acquire(Deadline deadline, const std::stop_token& sto
     waiting_.insert(wish);
     inbox_.emplace_back(pool::WantLease{.wish = wish, .deadline = deadline.when()});
     changed_.notify_all();
-    // A little longer than the machine waits, whose answer is the better one.
+    // A little longer than the state machine waits, because its answer says more.
     const Steady end = deadline.when() + options_.call_patience;
     changed_.wait_until(lock, stop, end, [&] { return stopped_ || answers_.contains(wish); });
     waiting_.erase(wish);
@@ -180,8 +178,9 @@ void LeaseKeeper::run(const std::stop_token& stop) {
         lock.unlock();
         holders_.tell(excess);
         lock.lock();
-        const Steady until = std::min(leases_.next_wake(), steady_clock::now() + nap_max);
-        changed_.wait_until(lock, stop, until, [this] { return !inbox_.empty(); });
+        const auto nap = std::min<std::chrono::nanoseconds>(
+            Deadline::at(leases_.next_wake()).remaining(clock_.steady_now()), nap_max);
+        changed_.wait_for(lock, stop, nap, [this] { return !inbox_.empty(); });
     }
     finish(lock);
 }
@@ -196,8 +195,9 @@ void LeaseKeeper::finish(std::unique_lock<std::mutex>& lock) {
         }
         step(lock, event);
         if (inbox_.empty() && leases_.releasing() > 0) {
-            const Steady until = std::min(leases_.next_wake(), deadline.when());
-            changed_.wait_until(lock, until, [] { return false; });
+            const Deadline next = Deadline::at(leases_.next_wake());
+            const auto nap = std::min(next.remaining(clock_.steady_now()), deadline.remaining());
+            changed_.wait_for(lock, nap, [] { return false; });
         }
     } while (!deadline.passed() && (!inbox_.empty() || leases_.releasing() > 0));
     const int left = leases_.used() + leases_.releasing();
@@ -216,7 +216,7 @@ void LeaseKeeper::finish(std::unique_lock<std::mutex>& lock) {
 // One event and all that follows from it. The lock is not held while the store is asked.
 void LeaseKeeper::step(std::unique_lock<std::mutex>& lock, const pool::LeaseEvent& event) {
     pool::LeaseActions actions;
-    leases_.step(steady_clock::now(), event, actions);
+    leases_.step(clock_.steady_now(), event, actions);
     std::deque<pool::LeaseAction> queue(actions.begin(), actions.end());
     while (!queue.empty()) {
         const pool::LeaseAction action = queue.front();
@@ -234,13 +234,13 @@ void LeaseKeeper::step(std::unique_lock<std::mutex>& lock, const pool::LeaseEven
         lock.lock();
         if (answer) {
             actions.clear();
-            leases_.step(steady_clock::now(), *answer, actions);
+            leases_.step(clock_.steady_now(), *answer, actions);
             queue.insert(queue.end(), actions.begin(), actions.end());
         }
     }
 }
 
-// Who has gone meanwhile gives its lease back without knowing.
+// The lease of a caller that has stopped waiting is given back.
 void LeaseKeeper::settle(pool::LeaseWish wish, Answer answer) {
     if (waiting_.contains(wish)) {
         answers_.emplace(wish, std::move(answer));
@@ -289,7 +289,7 @@ void LeaseKeeper::publish() {
     meters_->retries.add(static_cast<double>(retries - std::exchange(retries_told_, retries)));
 }
 
-// --- After the dead ---
+// --- Reaper ---
 
 void LeaseKeeper::reap(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
@@ -298,8 +298,8 @@ void LeaseKeeper::reap(const std::stop_token& stop) {
             const auto every = options_.limits.reaper_lease / 2;
             const auto part = static_cast<std::int64_t>(static_cast<double>(every.count()) *
                                                         thread_random().unit() / 2);
-            const Steady until = steady_clock::now() + every / 2 + std::chrono::nanoseconds{part};
-            changed_.wait_until(lock, stop, until, [this] { return doubted_; });
+            const auto nap = every / 2 + std::chrono::nanoseconds{part};
+            changed_.wait_for(lock, stop, nap, [this] { return doubted_; });
         }
         if (stop.stop_requested()) {
             return;
@@ -319,14 +319,14 @@ void LeaseKeeper::reap_once(const std::stop_token& stop) {
     bool reconcile = false;
     {
         const std::lock_guard lock(mutex_);
-        reconcile = std::exchange(doubted_, false) || steady_clock::now() >= reconcile_at_;
+        reconcile = std::exchange(doubted_, false) || clock_.steady_now() >= reconcile_at_;
     }
     if (store_.lock_reaper(deadline, stop)) {
         const ReapReport done = reap_leases(store_, options_.limits, reconcile, deadline, stop);
         if (done.drift) {
             meters_->drift.set(static_cast<double>(*done.drift));
             const std::lock_guard lock(mutex_);
-            reconcile_at_ = steady_clock::now() + options_.limits.reconcile_every;
+            reconcile_at_ = clock_.steady_now() + options_.limits.reconcile_every;
         }
         if (done.freed > 0 || done.drift.value_or(0) != 0) {
             logger_.info("reaper.run",

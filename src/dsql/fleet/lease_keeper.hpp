@@ -1,5 +1,5 @@
 // The leases of one process at one endpoint, each for one connection: a thread that acquires and
-// releases them and lets our heart be heard, and another one that looks after what the dead held.
+// releases them and sends heartbeats, and another one that frees the leases of dead owners.
 #pragma once
 
 #include <condition_variable>
@@ -33,6 +33,7 @@ struct LeaseKeeperOptions {
     pool::FleetLimits limits{};
     std::chrono::nanoseconds call_patience = std::chrono::seconds{5};
     std::chrono::nanoseconds reap_patience = std::chrono::minutes{1};
+    const Clock* clock = nullptr;  // Null: the machine's.
     Metrics* metrics = nullptr;
     Logger* logger = nullptr;
 };
@@ -46,16 +47,16 @@ public:
     LeaseKeeper(const LeaseKeeper&) = delete;
     LeaseKeeper& operator=(const LeaseKeeper&) = delete;
 
-    // Who holds connections; `shed` is called from the keeper's thread when some must go.
+    // Registers a holder; `shed` is called from the keeper's thread when some must be closed.
     [[nodiscard]] ShedRegistry::Id join(int target, ShedRegistry::Shed shed);
     void leave(ShedRegistry::Id holder) { holders_.leave(holder); }
 
-    // Throws pool::OpenError (full) if the fleet has no more by the deadline, cancelled if the
+    // Throws pool::OpenError (full) if no lease is free by the deadline, cancelled if the stop
     // token fires.
     [[nodiscard]] pool::LeaseId acquire(Deadline deadline, const std::stop_token& stop);
     void release(const pool::LeaseId& lease);
 
-    // The server says that it is full though we had a lease: the counter may be wrong.
+    // The server is full although there was a lease: the counter may be wrong.
     void doubt_count();
 
     struct View {
@@ -65,8 +66,8 @@ public:
     };
     [[nodiscard]] View view() const;
 
-    // Waits until the store knows of all that was released, but not for ever. What is still held
-    // is left to the others, once our heart has stopped. May be repeated.
+    // Waits, within bounds, until all releases are stored. The reapers of other processes free what
+    // is still held, once the heartbeat has stopped. May be repeated.
     void stop();
 
 private:
@@ -86,6 +87,7 @@ private:
 
     const LeaseKeeperOptions options_;
     Logger& logger_;
+    const Clock& clock_;
     const std::unique_ptr<Meters> meters_;
     LeaseStore store_;
     std::map<std::string, Wall> asked_;  // By token; of the keeper's thread.
@@ -101,7 +103,7 @@ private:
     bool stopped_ = false;
     bool doubted_ = false;
     Steady reconcile_at_{};
-    ShedRegistry holders_;  // Not under the mutex: they are told without it.
+    ShedRegistry holders_;  // Not under the mutex: `shed` is called without it.
     std::jthread thread_;   // Last: they use all of the above.
     std::jthread reaper_;
 };

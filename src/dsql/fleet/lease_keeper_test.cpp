@@ -66,7 +66,7 @@ TEST_F(LeaseKeeperStory, TheFleetHasItsLimitAndNothingIsLeftAtTheEnd) {
     HOLDFAST_CHECK("connections fill.lease_error");
     LeaseKeeper ann(keeper("ann"));
     LeaseKeeper bob(keeper("bob"));
-    // All at once: transactions meet at the counter, and nobody is denied for that.
+    // All at once: transactions meet at the counter, and none is denied for that.
     std::vector<std::future<pool::LeaseId>> wishes;
     for (LeaseKeeper* keeper : {&ann, &bob, &ann, &bob}) {
         wishes.push_back(
@@ -187,7 +187,7 @@ TEST_F(LeaseKeeperStory, WhatTheDeadHeldIsFreedAndTheCounterMadeTrue) {
     EXPECT_EQ(first.drift, 0);
     EXPECT_EQ(active(), 2);
 
-    // Somebody has overwritten the counter, as people did.
+    // The counter was overwritten by hand, as has happened.
     const auto seen = living.count(soon(), {});
     ASSERT_TRUE(living.correct(seen, 9, soon(), {}));
     EXPECT_FALSE(living.correct(seen, 1, soon(), {})) << "it is not as it was seen";

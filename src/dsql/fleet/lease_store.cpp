@@ -18,9 +18,9 @@ using std::chrono::milliseconds;
 constexpr int page_items = 1000;
 constexpr std::size_t items_max = 100'000;  // Ten times what a cluster can have.
 constexpr int reconcile_tries_max = 3;
-constexpr int release_tries_max = 5;  // Of what a dead owner held; the next look finds it again.
+constexpr int release_tries_max = 5;  // For a dead owner's lease; the next scan finds it again.
 
-// The service forgets an item long after its owner is dead.
+// The service deletes an item long after its owner is dead.
 std::int64_t forgotten(Wall alive_until, const pool::FleetLimits& limits) {
     return std::chrono::ceil<std::chrono::seconds>(alive_until + us(limits.garbage_after))
         .time_since_epoch()
@@ -86,7 +86,7 @@ LeaseAnswer LeaseStore::acquire(const pool::AcquireLease& what,
                       .condition = "attribute_not_exists(pk)"};
     try {
         const auto answer = client_->transact({count, lease}, what.token, deadline, stop);
-        // That the lease is there says that an earlier try was applied.
+        // If the lease exists, an earlier try was applied.
         if (answer.applied || failed(answer, 1, "ConditionalCheckFailed")) {
             return LeaseAnswer::done;
         }
@@ -114,7 +114,7 @@ LeaseAnswer LeaseStore::release(const pool::ReleaseLease& what,
         if (!failed(answer, 1, "ConditionalCheckFailed")) {
             return trouble(answer);
         }
-        // Somebody has set the counter to less than there is: it cannot say less than nothing.
+        // The counter was set to less than the number of leases, and cannot fall below zero.
         (void)client_->write(lease, deadline, stop);
         return LeaseAnswer::done;
     } catch (const Error& error) {
@@ -122,7 +122,7 @@ LeaseAnswer LeaseStore::release(const pool::ReleaseLease& what,
     }
 }
 
-// --- Our heart ---
+// --- Heartbeat ---
 
 void LeaseStore::beat(Deadline deadline, const std::stop_token& stop) {
     const Wall until = client_->wall_now() + us(limits_.owner_lease);
@@ -173,7 +173,7 @@ void LeaseStore::scan(const std::string& prefix,
     } while (!from.empty() && seen < items_max);
 }
 
-// Leases first: the owner of one that is found has been heard before, so it is found, too.
+// Leases first: the owner of a lease has sent a heartbeat before, so its item is found too.
 LeasesFound LeaseStore::find(Deadline deadline, const std::stop_token& stop) {
     LeasesFound found;
     scan(lease_prefix(), deadline, stop, [&](std::string lease, const dynamo::Item& item) {
@@ -228,13 +228,13 @@ bool LeaseStore::correct(const std::optional<LeaseCount>& seen,
     return client_->write(write, deadline, stop).applied;
 }
 
-// --- After the dead ---
+// --- Reaper ---
 
 namespace {
 
-// The counter is read before the leases and must not have moved after: then they belong together.
-// Leases without an owner are of processes whose items end before their connections do. While there
-// are some, what is counted and not found may be theirs.
+// The counter is read before the leases and must not change until it is corrected: then both belong
+// together. Leases without an owner are of processes whose items expire before their connections
+// end. While there are some, what is counted and not found may be theirs.
 std::optional<std::int64_t> make_true(LeaseStore& store,
                                       Deadline deadline,
                                       const std::stop_token& stop) {

@@ -1,12 +1,12 @@
-// Leases of single connections as they stand in DynamoDB.
+// Leases of single connections in DynamoDB.
 //
 //   dsqllease_counter#<endpoint>         active, updated_ms, version
 //   dsqllease#<endpoint>#<lease>         owner_id, service_name, created_ms, ttl_epoch
 //   dsqlowner#<endpoint>#<owner>         lease_until_ms, service_name, owner_host, ttl_epoch
 //   dsqllease_reaper#<endpoint>          owner_id, until_ms
 //
-// A lease and its count change in one transaction. Who finds a lease whose owner is dead may end
-// it, and who has counted the leases may correct the counter, if nothing has changed meanwhile.
+// A lease and its count change in one transaction. A process may end a lease whose owner is dead,
+// and may correct the counter after counting the leases, if nothing has changed meanwhile.
 #pragma once
 
 #include <memory>
@@ -56,7 +56,7 @@ public:
           member_(std::move(member)),
           limits_(limits) {}
 
-    // Both throw nothing but `cancelled`. `asked` is when the first try was made: a repeat with the
+    // Both throw only `cancelled`. `asked` is the time of the first try: a repeat with the
     // same token must be the same request.
     [[nodiscard]] pool::LeaseAnswer acquire(const pool::AcquireLease& what,
                                             std::int64_t limit,
@@ -72,13 +72,13 @@ public:
     // The last heartbeat: nothing is held any more.
     void forget_owner(Deadline deadline, const std::stop_token& stop);
 
-    // Empty if nobody has ever counted.
+    // Empty if there is no counter yet.
     [[nodiscard]] std::optional<LeaseCount> count(Deadline deadline, const std::stop_token& stop);
     [[nodiscard]] LeasesFound find(Deadline deadline, const std::stop_token& stop);
 
-    // Whether we look after the dead for the next while; one process does.
+    // Whether this process is the reaper for the next period; one process is.
     [[nodiscard]] bool lock_reaper(Deadline deadline, const std::stop_token& stop);
-    // Sets the counter, if it is as it was seen.
+    // Sets the counter, if it is still as `seen`.
     [[nodiscard]] bool correct(const std::optional<LeaseCount>& seen,
                                std::int64_t active,
                                Deadline deadline,
@@ -104,17 +104,17 @@ private:
     const pool::FleetLimits limits_;
 };
 
-// What a look after the dead has found and done.
+// What the reaper has found and done.
 struct ReapReport {
     std::int64_t dead_owners = 0;
     std::int64_t freed = 0;
-    // Leases that are there, without what the counter said; empty if it was not reconciled, e.g.
+    // Existing leases minus the counter; empty if it was not reconciled, e.g.
     // because the fleet was never quiet for long enough, or is mixed with processes that give their
     // leases no owner.
     std::optional<std::int64_t> drift{};
 };
 
-// Ends the leases of dead owners, and makes the counter true if that is asked for.
+// Ends the leases of dead owners, and with `reconcile` corrects the counter.
 [[nodiscard]] ReapReport reap_leases(LeaseStore& store,
                                      const pool::FleetLimits& limits,
                                      bool reconcile,

@@ -29,7 +29,7 @@ int share_of_burst(const LimiterOptions& options) {
 LimiterOptions checked(LimiterOptions options) {
     if (options.fleet_size < 1) {
         throw InvalidArgument(
-            fmt::format("a fleet of {} processes is none; give 1 or more", options.fleet_size));
+            fmt::format("a fleet size of {} is not valid; give 1 or more", options.fleet_size));
     }
     if (options.store) {
         check(options.fleet);
@@ -49,17 +49,18 @@ struct Limiter::Meters {
             acquired[i] = metrics->counter(
                 "dsql_rate_limiter_acquires_total", "Permits to open a connection", {mode});
             failed[i] = metrics->counter("dsql_rate_limiter_acquire_failures_total",
-                                         "Permits that did not come",
+                                         "Permits that were not granted",
                                          {mode, {"reason", "timeout"}});
             waited[i] = metrics->histogram("dsql_rate_limiter_wait_seconds",
-                                           "How long a permit was waited for",
+                                           "Time spent waiting for a permit",
                                            latency_bounds(),
                                            {mode});
         }
         tokens = metrics->gauge(
-            "dsql_rate_limiter_tokens", "What is in our own bucket", {{"mode", "local"}});
-        open = metrics->gauge("dsql_rate_limiter_breaker_open",
-                              "1 while the shared store does not answer and our share is used");
+            "dsql_rate_limiter_tokens", "Tokens in the local bucket", {{"mode", "local"}});
+        open =
+            metrics->gauge("dsql_rate_limiter_breaker_open",
+                           "1 while the shared store does not answer and the local share is used");
     }
 
     std::array<Counter, 3> acquired;
@@ -108,7 +109,7 @@ void Limiter::acquire(Deadline deadline, const std::stop_token& stop) {
         used = mode(began);
         part = pace_.part(began);
     }
-    // The fleet's permits were not slow enough for the server: our own bucket brakes besides.
+    // The server refused connections despite the fleet's permits: the local bucket applies as well.
     if (used == Mode::local || part < 1) {
         acquire_local(own_, options_.local_per_second, Mode::local, end, stop);
     }

@@ -1,7 +1,7 @@
 // Permits to open connections, for the threads of one process.
 //
-// Alone, a process has its own token bucket. In a fleet it asks the shared store, and where that
-// does not answer it falls back to its share: never to no limit at all.
+// Alone, a process has its own token bucket. In a fleet it asks the shared store, and if that does
+// not answer it falls back to its share: there is always a limit.
 #pragma once
 
 #include <memory>
@@ -28,7 +28,7 @@ struct LimiterOptions {
     // Of the fleet; null: the process is alone.
     std::shared_ptr<PermitStore> store{};
     pool::PermitConfig fleet{};
-    int fleet_size = 10;  // About so many processes share the fleet's limit.
+    int fleet_size = 10;  // The approximate number of processes that share the limit.
 
     pool::FleetLimits limits{};
     const Clock* clock = nullptr;
@@ -39,7 +39,7 @@ struct LimiterOptions {
 // Safe to share between threads.
 class Limiter {
 public:
-    // Invalid_argument for a limit that is none.
+    // Invalid_argument for a limit that is not positive.
     explicit Limiter(LimiterOptions options);
     ~Limiter();
     Limiter(const Limiter&) = delete;
@@ -49,10 +49,10 @@ public:
     // not before the deadline, cancelled if the token fires.
     void acquire(Deadline deadline, const std::stop_token& stop);
 
-    // The server has refused a connection for coming too soon: slower from now on, for a while.
+    // The server has refused a connection because of its rate limit: slower for a while.
     void refused();
 
-    // Whether the shared store is left alone for not answering.
+    // Whether the shared store is not used because it does not answer.
     [[nodiscard]] bool degraded() const;
 
 private:

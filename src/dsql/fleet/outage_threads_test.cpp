@@ -103,7 +103,7 @@ protected:
     std::optional<pool::Pool> pool;
 };
 
-// The worst moment for it to begin: the token is just about to be replaced, and nobody has another.
+// The worst moment for it to begin: the token is just about to be replaced, and there is no other.
 TEST_F(MinuteWithoutCredentials, HurtsNobodyWhoHasAConnection) {
     start(15min);
     pass(11min);
@@ -126,7 +126,7 @@ TEST_F(MinuteWithoutCredentials, HurtsNobodyWhoHasAConnection) {
     EXPECT_EQ(metrics.value("dsql_token_refreshes"), before + 1);
 }
 
-// Tokens shorter than the outage: now whoever must open a connection has to wait for its end.
+// Tokens shorter than the outage: now opening a connection has to wait for its end.
 TEST_F(MinuteWithoutCredentials, KeepsOnlyThoseWaitingWhoNeedANewConnection) {
     start(30s);
     provider->fail = true;

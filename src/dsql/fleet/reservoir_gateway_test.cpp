@@ -1,5 +1,5 @@
 // A reservoir against the gateway: connections that never grow as old as the server allows, and an
-// outage of the credentials that nobody notices who has a connection.
+// outage of the credentials that does not affect open connections.
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -85,7 +85,7 @@ protected:
 };
 
 // Two pools at one gateway, which ends connections after three seconds, when they have answered:
-// one pool knows of that limit. (That nobody finds it empty meanwhile is shown by machine_day_test,
+// one pool knows of that limit. (That it is never empty meanwhile is shown by machine_day_test,
 // whose clock does not depend on how busy the machine is.)
 TEST_F(ReservoirAtTheGateway, ReplacesConnectionsBeforeTheServerEndsThem) {
     serve({.connection_age = 3s});
@@ -117,11 +117,11 @@ TEST_F(ReservoirAtTheGateway, ReplacesConnectionsBeforeTheServerEndsThem) {
 }
 
 // Connections are used for as long as the outage lasts, which here is two lives of a token: all
-// tokens have run out, and nobody who has a connection is worse off. `./run soak` takes a minute
+// tokens have run out, and open connections are not affected. `./run soak` takes a minute
 // for it; outage_threads_test takes the minute by the hand clock, at its worst moment and with the
 // usual tokens. (With lives that end meanwhile, for a day, it is shown by machine_day_test.)
 TEST_F(ReservoirAtTheGateway, AnOutageOfTheCredentialsHurtsNobodyWhoHasAConnection) {
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody here changes the environment.
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here changes the environment.
     const bool soak = std::getenv("HOLDFAST_SOAK") != nullptr;
     const std::chrono::seconds outage = soak ? 60s : 4s;
     serve({});
@@ -145,8 +145,8 @@ TEST_F(ReservoirAtTheGateway, AnOutageOfTheCredentialsHurtsNobodyWhoHasAConnecti
     (void)db->run("One", {}, one);
 }
 
-// Both say "unable to accept connection". Whoever takes that for a broken pool and builds it anew
-// makes the storm worse.
+// Both say "unable to accept connection". A client that takes that for a broken pool and rebuilds
+// it makes the storm worse.
 TEST_F(ReservoirAtTheGateway, AStormOfRefusalsClosesNothingAndPassesByItself) {
     HOLDFAST_CHECK("connections +err.53400");
     HOLDFAST_CHECK("connections +err.53300");
@@ -167,7 +167,7 @@ TEST_F(ReservoirAtTheGateway, AStormOfRefusalsClosesNothingAndPassesByItself) {
                       .cluster = cluster->id()});
         const auto db = open(kind, config);
         while (openings.counts().opened < before.opened + 4) {
-            (void)db->run("One", {}, one);  // Whoever has a connection does not notice.
+            (void)db->run("One", {}, one);  // Open connections are not affected.
         }
         EXPECT_EQ(openings.counts().closed, before.closed);
         EXPECT_EQ(metrics.value("dsql_reservoir_refill_failures_total",
@@ -213,18 +213,27 @@ protected:
 };
 
 // A loan is the connection itself, so nothing that it can do gets lost on the way.
-TEST_F(LoansAtTheGateway, DoAllThatAConnectionDoes) {
+TEST_F(LoansAtTheGateway, RunStatements) {
     HOLDFAST_CHECK("connections wrap.prepare");
-    HOLDFAST_CHECK("connections wrap.begin");
-    HOLDFAST_CHECK("connections wrap.begin_tx");
-    HOLDFAST_CHECK("connections wrap.begin_tx_options");
     HOLDFAST_CHECK("connections wrap.exec");
     HOLDFAST_CHECK("connections wrap.query");
     HOLDFAST_CHECK("connections wrap.ping");
-    HOLDFAST_CHECK("connections wrap.reset");
     HOLDFAST_CHECK("connections wrap.valid");
-    HOLDFAST_CHECK("connections wrap.sequence");
     for (std::int64_t id = 1; id <= 3; ++id) {  // Prepared once, then used again.
+        (void)db->run("Add", {}, add_note, id);
+        EXPECT_EQ(notes(), id);
+    }
+    EXPECT_EQ(db->pool_stats().ready, 1);
+    EXPECT_EQ(openings.counts().opened, 1) << "all of it by one connection, alive at each borrow";
+}
+
+TEST_F(LoansAtTheGateway, RunTransactionsThatLeaveNothingBehind) {
+    HOLDFAST_CHECK("connections wrap.begin");
+    HOLDFAST_CHECK("connections wrap.begin_tx");
+    HOLDFAST_CHECK("connections wrap.begin_tx_options");
+    HOLDFAST_CHECK("connections wrap.reset");
+    HOLDFAST_CHECK("connections wrap.sequence");
+    for (std::int64_t id = 1; id <= 3; ++id) {
         (void)db->run("Add", {}, add_note, id);
     }
     db->transact("AddTwo", {}, [](sql::Tx& tx) {

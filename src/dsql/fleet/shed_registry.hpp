@@ -1,4 +1,4 @@
-// Those who hold connections, and are told when some of them must go.
+// The holders of connections, which are called when some connections must be closed.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,20 @@ namespace holdfast::dsql {
 // Safe to share between threads.
 class ShedRegistry {
 public:
-    // So many connections must go; 0: no more than have gone.
+    // The number of connections that must be closed; 0: no more.
     using Shed = std::function<void(int excess)>;
     enum class Id : std::uint64_t {};
 
-    // Somebody who wants to hold up to `target` connections.
+    // A holder of up to `target` connections.
     [[nodiscard]] Id join(int target, Shed shed);
     // Afterwards its `shed` is not called any more.
     void leave(Id holder);
 
-    // What all of them want.
+    // The sum of all targets.
     [[nodiscard]] int wanted() const;
 
-    // Calls everybody with a share of what must go, by what it wants. Nobody is called for nothing,
-    // but once after an excess. Requires: one caller at a time.
+    // Calls each holder with its share of the excess, in proportion to its target. Without an
+    // excess no holder is called, except once after one. Requires: one caller at a time.
     void tell(int excess);
 
 private:
@@ -36,8 +36,8 @@ private:
     mutable std::mutex mutex_;
     std::map<Id, Holder> holders_;
     std::uint64_t births_ = 0;
-    std::mutex telling_;  // Held while they are told; before mutex_.
-    bool told_ = false;   // They know of an excess.
+    std::mutex telling_;  // Held while holders are called; locked before mutex_.
+    bool told_ = false;   // The last call told of an excess.
 };
 
 }  // namespace holdfast::dsql

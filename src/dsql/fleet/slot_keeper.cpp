@@ -13,8 +13,6 @@
 namespace holdfast::dsql {
 namespace {
 
-using std::chrono::steady_clock;
-
 constexpr std::chrono::minutes block_nap_max{1};
 
 SlotKeeperOptions checked(SlotKeeperOptions options) {
@@ -26,7 +24,7 @@ pool::BlockUnanswered unanswered(int block, const Error& error) {
     return {.block = block, .throttled = error.code() == Code::conflict};
 }
 
-// What an action comes to that nobody could carry out.
+// The event for an action that could not be sent.
 pool::SlotEvent not_sent(const pool::SlotAction& action) {
     if (const auto* take = std::get_if<pool::TakeBlock>(&action)) {
         return pool::BlockUnanswered{.block = take->block};
@@ -45,15 +43,16 @@ struct SlotKeeper::Meters {
             return;
         }
         const std::pair<std::string_view, std::string_view> who{"service", service};
-        owned = metrics->gauge("dsql_slot_blocks_owned", "Blocks of slots that are ours", {who});
+        owned = metrics->gauge(
+            "dsql_slot_blocks_owned", "Blocks of slots that this process owns", {who});
         used = metrics->gauge("dsql_slot_blocks_slots_used", "Slots with a connection", {who});
         capacity =
             metrics->gauge("dsql_slot_blocks_capacity", "Connections that may exist now", {who});
         degraded = metrics->gauge("dsql_conn_lease_degraded",
-                                  "1 while the store is away and the local cap is in force",
+                                  "1 while the store does not answer and the local cap applies",
                                   {who});
         lost = metrics->counter(
-            "dsql_slot_blocks_lost_total", "Blocks that were ours and are not any more", {who});
+            "dsql_slot_blocks_lost_total", "Blocks that this process has lost", {who});
         denied = metrics->counter(
             "dsql_slot_acquire_denied_total", "Openings that found no slot in time", {who});
         renew_failures = metrics->counter(
@@ -70,6 +69,7 @@ struct SlotKeeper::Meters {
 SlotKeeper::SlotKeeper(SlotKeeperOptions options)
     : options_(checked(std::move(options))),
       logger_(options_.logger == nullptr ? null_logger() : *options_.logger),
+      clock_(options_.clock == nullptr ? system_clock() : *options_.clock),
       meters_(std::make_unique<Meters>(options_.metrics, options_.member.service)),
       store_(options_.client,
              options_.table,
@@ -106,14 +106,14 @@ void SlotKeeper::leave(ShedRegistry::Id holder) {
 pool::SlotId SlotKeeper::acquire(Deadline deadline, const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     while (!stopped_) {
-        if (const auto slot = blocks_.acquire(steady_clock::now())) {
+        if (const auto slot = blocks_.acquire(clock_.steady_now())) {
             publish();
-            wake();  // Perhaps it is time for another block.
+            wake();  // Another block may be needed.
             return *slot;
         }
         wake();
         const bool in_time = changed_.wait_until(lock, stop, deadline.when(), [this] {
-            return stopped_ || blocks_.used() < blocks_.capacity(steady_clock::now());
+            return stopped_ || blocks_.used() < blocks_.capacity(clock_.steady_now());
         });
         if (stop.stop_requested()) {
             throw Error(Code::cancelled, Outcome::not_applied, "waiting for a slot was cancelled");
@@ -122,7 +122,7 @@ pool::SlotId SlotKeeper::acquire(Deadline deadline, const std::stop_token& stop)
             break;
         }
     }
-    const int capacity = blocks_.capacity(steady_clock::now());
+    const int capacity = blocks_.capacity(clock_.steady_now());
     const int used = blocks_.used();
     lock.unlock();
     meters_->denied.add();
@@ -143,7 +143,7 @@ pool::SlotId SlotKeeper::acquire(Deadline deadline, const std::stop_token& stop)
 
 void SlotKeeper::release(pool::SlotId slot) {
     const std::lock_guard lock(mutex_);
-    blocks_.release(steady_clock::now(), slot);
+    blocks_.release(clock_.steady_now(), slot);
     publish();
     wake();
     changed_.notify_all();
@@ -151,7 +151,7 @@ void SlotKeeper::release(pool::SlotId slot) {
 
 SlotKeeper::View SlotKeeper::view() const {
     const std::lock_guard lock(mutex_);
-    const Steady now = steady_clock::now();
+    const Steady now = clock_.steady_now();
     return {.capacity = blocks_.capacity(now),
             .used = blocks_.used(),
             .blocks = blocks_.blocks_owned(now),
@@ -184,13 +184,14 @@ void SlotKeeper::run(const std::stop_token& stop) {
         publish();
         changed_.notify_all();
         shed(lock);
-        const Steady until = std::min(blocks_.next_wake(), steady_clock::now() + block_nap_max);
-        changed_.wait_until(lock, stop, until, [this] { return poked_; });
+        const auto nap = std::min<std::chrono::nanoseconds>(
+            Deadline::at(blocks_.next_wake()).remaining(clock_.steady_now()), block_nap_max);
+        changed_.wait_for(lock, stop, nap, [this] { return poked_; });
     }
     finish(lock);
 }
 
-// Calls under way were told to end; then everything is given back, for which there is some time.
+// The calls in progress have been stopped; now everything is given back, within bounds.
 void SlotKeeper::finish(std::unique_lock<std::mutex>& lock) {
     const auto idle = [this] { return under_way_ == 0; };
     changed_.wait(lock, idle);
@@ -203,12 +204,12 @@ void SlotKeeper::finish(std::unique_lock<std::mutex>& lock) {
     changed_.wait(lock, idle);
 }
 
-// One event, and to the workers what follows from it.
+// Handles one event, and passes the resulting actions to the workers.
 void SlotKeeper::step(const pool::SlotEvent& event) {
     std::deque<pool::SlotEvent> events{event};
     while (!events.empty()) {
         pool::SlotActions actions;
-        blocks_.step(steady_clock::now(), events.front(), actions);
+        blocks_.step(clock_.steady_now(), events.front(), actions);
         events.pop_front();
         for (const pool::SlotAction& action : actions) {
             if (workers_.push(action)) {
@@ -276,11 +277,11 @@ pool::SlotEvent SlotKeeper::carry_out(const pool::SlotAction& action,
 }
 
 pool::SlotEvent SlotKeeper::renew(int block, Deadline deadline, const std::stop_token& stop) {
-    const Steady began = steady_clock::now();
+    const Steady began = clock_.steady_now();
     try {
         const pool::SlotEvent answer = store_.renew(block, deadline, stop);
         meters_->renew_seconds.observe(
-            std::chrono::duration<double>(steady_clock::now() - began).count());
+            std::chrono::duration<double>(clock_.steady_now() - began).count());
         if (std::holds_alternative<pool::BlockRefused>(answer)) {
             meters_->renew_failures.add();
         }
@@ -311,14 +312,14 @@ void SlotKeeper::report(const pool::SlotAction& action) {
 }
 
 void SlotKeeper::shed(std::unique_lock<std::mutex>& lock) {
-    const int excess = blocks_.excess(steady_clock::now());
+    const int excess = blocks_.excess(clock_.steady_now());
     lock.unlock();
     holders_.tell(excess);
     lock.lock();
 }
 
 void SlotKeeper::publish() {
-    const Steady now = steady_clock::now();
+    const Steady now = clock_.steady_now();
     meters_->owned.set(blocks_.blocks_owned(now));
     meters_->used.set(blocks_.used());
     meters_->capacity.set(blocks_.capacity(now));

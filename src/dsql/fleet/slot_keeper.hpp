@@ -1,9 +1,9 @@
 // The slots of one process at one endpoint: a thread that decides which blocks to take, renew and
-// give back, and a few that ask the store, so that many blocks are renewed before the first runs
-// out though each answer takes its time.
+// give back, and a few that call the store, so that many blocks are renewed before the first runs
+// out although each answer takes a while.
 //
-// Whoever opens a connection acquires a slot first; that is a matter of memory, unless a block has
-// to be fetched. When blocks are lost, those who hold connections are told how many must go.
+// An opening acquires a slot first; that needs no I/O unless a block has to be taken. When blocks
+// are lost, the holders of connections are told how many to close.
 #pragma once
 
 #include <condition_variable>
@@ -34,7 +34,8 @@ struct SlotKeeperOptions {
     pool::SlotBlocksConfig blocks{};
     pool::FleetLimits limits{};
     std::chrono::nanoseconds call_patience = std::chrono::seconds{5};
-    int calls_max = 8;  // To the store, at a time.
+    int calls_max = 8;             // Concurrent calls to the store.
+    const Clock* clock = nullptr;  // Null: the machine's.
     Metrics* metrics = nullptr;
     Logger* logger = nullptr;
 };
@@ -44,17 +45,17 @@ class SlotKeeper {
 public:
     // Invalid_argument for settings that cannot work.
     explicit SlotKeeper(SlotKeeperOptions options);
-    ~SlotKeeper();  // As stop(), with the patience of the limits.
+    ~SlotKeeper();  // As stop().
     SlotKeeper(const SlotKeeper&) = delete;
     SlotKeeper& operator=(const SlotKeeper&) = delete;
 
-    // Somebody who wants to hold up to `target` slots; `shed` is called from the keeper's thread.
+    // Registers a holder of up to `target` slots; `shed` is called from the keeper's thread.
     [[nodiscard]] ShedRegistry::Id join(int target, ShedRegistry::Shed shed);
     // Afterwards `shed` is not called any more.
     void leave(ShedRegistry::Id holder);
 
-    // Waits for a block if need be. Throws pool::OpenError (full) if there is none by the deadline,
-    // cancelled if the token fires.
+    // Waits for a block if necessary. Throws pool::OpenError (full) if there is none by the
+    // deadline, cancelled if the stop token fires.
     [[nodiscard]] pool::SlotId acquire(Deadline deadline, const std::stop_token& stop);
     void release(pool::SlotId slot);
 
@@ -66,8 +67,7 @@ public:
     };
     [[nodiscard]] View view() const;
 
-    // Gives all blocks back, if all slots were released; else they run out by themselves. May be
-    // repeated.
+    // Gives all blocks back, if all slots were released; else they expire. May be repeated.
     void stop();
 
 private:
@@ -89,6 +89,7 @@ private:
 
     const SlotKeeperOptions options_;
     Logger& logger_;
+    const Clock& clock_;
     const std::unique_ptr<Meters> meters_;
     BlockStore store_;
 
@@ -98,9 +99,9 @@ private:
     bool poked_ = false;
     bool wants_changed_ = false;
     bool stopped_ = false;
-    int under_way_ = 0;                  // What the workers have to do, or do.
-    std::optional<Deadline> last_call_;  // Of the end, when everything is given back.
-    ShedRegistry holders_;               // Not under the mutex: they are told without it.
+    int under_way_ = 0;                  // Actions queued for the workers or in progress.
+    std::optional<Deadline> last_call_;  // For giving everything back at the end.
+    ShedRegistry holders_;               // Not under the mutex: `shed` is called without it.
     pool::Workers<pool::SlotAction> workers_;
     std::jthread thread_;  // Last: it uses all of the above.
 };

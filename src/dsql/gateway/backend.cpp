@@ -119,8 +119,8 @@ std::vector<std::pair<std::string, std::string>> Backend::parameters() const {
     return found;
 }
 
-// A server that is busy answering does not read before its answers are taken, and one that waits
-// for somebody does not read either.
+// A server that is sending answers does not read before they are taken, and one that waits for a
+// lock does not read either.
 void Backend::send(std::string_view bytes, const std::function<void()>& waiting) {
     using namespace std::chrono_literals;
     while (!bytes.empty()) {
@@ -226,7 +226,7 @@ void Backend::settle() {
     }
 }
 
-// An answer to what was sent first.
+// Consumes an answer to a prepended statement.
 void Backend::skip_prepended(const Message& message) {
     if (message.type == 'E') {
         fail(ServerError::read(message.body));
@@ -245,8 +245,8 @@ Answer Backend::run(std::initializer_list<std::string_view> statements) {
     return exchange(bytes, {});
 }
 
-std::vector<std::vector<std::optional<std::string>>> Backend::query(std::string_view sql) {
-    std::vector<std::vector<std::optional<std::string>>> rows;
+Table Backend::query(std::string_view sql) {
+    Table rows;
     std::string bytes;
     append_own(bytes, sql);
     append_sync(bytes);
@@ -255,7 +255,7 @@ std::vector<std::vector<std::optional<std::string>>> Backend::query(std::string_
             return;
         }
         BodyReader body(message.body);
-        auto& row = rows.emplace_back(static_cast<std::size_t>(body.int16()));
+        Cells& row = rows.emplace_back(static_cast<std::size_t>(body.int16()));
         for (auto& cell : row) {
             if (const std::int32_t size = body.int32(); size >= 0) {
                 cell = body.bytes(static_cast<std::size_t>(size));
@@ -270,6 +270,12 @@ void Backend::script(std::string_view sql) {
     std::string bytes;
     append_message(bytes, 'Q', BodyWriter().text(sql).body());
     must(exchange(bytes, {}));
+}
+
+const std::string& text_of(const Cells& row, std::size_t column) {
+    const std::optional<std::string>& cell = row.at(column);
+    HOLDFAST_ASSERT(cell.has_value());
+    return *cell;
 }
 
 void must(const Answer& answer) {

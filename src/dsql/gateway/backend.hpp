@@ -1,6 +1,5 @@
-// One connection to the PostgreSQL below. libpq logs in; after that we speak the protocol
-// ourselves, because a message that only passes through must not be taken apart and put together
-// again.
+// One connection to the PostgreSQL below. libpq logs in; after that this class speaks the protocol
+// itself, because messages that only pass through must not be decoded and encoded again.
 #pragma once
 
 #include <atomic>
@@ -37,13 +36,20 @@ struct Answer {
     [[nodiscard]] std::int64_t rows() const;
 };
 
-// The server has asked for a password and has not let us in with ours.
+// The server has asked for a password and has refused the given one.
 class PasswordRefused : public sql::ConnectionLost {
 public:
     using sql::ConnectionLost::ConnectionLost;
 };
 
-// Throws sql::ConnectionLost when the server below is gone; nothing can be said to the client then.
+// The cells of one row; one that is NULL is empty.
+using Cells = std::vector<std::optional<std::string>>;
+using Table = std::vector<Cells>;
+
+// Requires: the row has the column, and it is not NULL there.
+[[nodiscard]] const std::string& text_of(const Cells& row, std::size_t column);
+
+// Throws sql::ConnectionLost when the server below is gone; the client gets no answer then.
 class Backend {
 public:
     using Params = std::map<std::string, std::string, std::less<>>;
@@ -54,10 +60,10 @@ public:
     Backend& operator=(const Backend&) = delete;
 
     [[nodiscard]] int pid() const noexcept { return pid_; }
-    // The password of this login, and what a server may keep of the password of a role.
+    // The password of this login, and the stored form of a role's password.
     [[nodiscard]] std::string password() const;
     [[nodiscard]] std::string verifier_of(std::string_view role, const std::string& password) const;
-    // What a server tells of itself at the start.
+    // The parameters that the server reports at the start.
     [[nodiscard]] std::vector<std::pair<std::string, std::string>> parameters() const;
 
     // Sends what ends in a Sync or is a Query, and hands each message of the answer to `each`,
@@ -66,23 +72,23 @@ public:
     Answer exchange(std::string_view bytes,
                     const std::function<void(const Message&)>& each,
                     const std::function<void()>& waiting = {});
-    // The same, and `each` hears of the ends of statements too.
+    // The same, and `each` also gets the ends of statements.
     Answer converse(std::string_view bytes,
                     const std::function<void(const Message&)>& each,
                     const std::function<void()>& waiting = {});
-    // Statements of our own that cannot fail and need no answer: they travel with the next
-    // exchange, before what that one brings. settle() makes one for them if there are any.
+    // Statements of the gateway that cannot fail and need no answer: they are sent with the next
+    // exchange, before its own messages. settle() sends them at once if there are any.
     void prepend(std::initializer_list<std::string_view> statements);
     [[nodiscard]] bool settled() const noexcept { return prepended_ == 0; }
     void settle();
-    // Steps of our own, one statement each, without rows. The first that fails is the last.
+    // Statements of the gateway, one by one, without rows. Stops at the first that fails.
     Answer run(std::initializer_list<std::string_view> statements);
-    // The cells of a query's rows; throws what went wrong.
-    [[nodiscard]] std::vector<std::vector<std::optional<std::string>>> query(std::string_view sql);
-    // Any number of statements; throws what went wrong. Forgets the client's unnamed statement.
+    // The rows of a query; throws the error.
+    [[nodiscard]] Table query(std::string_view sql);
+    // Any number of statements; throws the error. Drops the client's unnamed statement.
     void script(std::string_view sql);
 
-    // How many exchanges there were is added up there from now on.
+    // Counts exchanges there from now on.
     void count_in(std::atomic<std::int64_t>& exchanges) noexcept { exchanges_ = &exchanges; }
 
 private:
@@ -103,22 +109,22 @@ private:
     std::atomic<std::int64_t>* exchanges_ = nullptr;
 };
 
-// Of the statement and the portal that the gateway uses for itself.
+// The name of the statement and the portal that the gateway uses for itself.
 inline constexpr std::string_view own_name = "_holdfast_gateway";
 
-// The last message about a statement that went well, or as far as its client wanted.
+// The last message of a statement that succeeded, or reached the client's row limit.
 [[nodiscard]] constexpr bool ends_statement(char type) noexcept {
     return type == 'C' || type == 'I' || type == 's';
 }
 
-// For steps that cannot fail: throws what went wrong nevertheless.
+// For steps that should not fail: throws the error if one does.
 void must(const Answer& answer);
 
-// Forgets what the last use of that name has left, even in a failed transaction.
+// Closes what the last use of that name has left, even in a failed transaction.
 void append_close_own(std::string& bytes);
 
-// What runs one statement of our own. A Query would do it too, but would forget the client's
-// unnamed statement.
+// The messages that run one statement of the gateway. A Query would do it too, but would drop the
+// client's unnamed statement.
 void append_own(std::string& bytes, std::string_view sql);
 // The end of an exchange.
 void append_sync(std::string& bytes);

@@ -94,7 +94,7 @@ TEST_F(GatewayBatches, AWrongLockingStatementIsToldAsWhatItIs) {
     EXPECT_EQ(c.exec("SELECT v FROM t WHERE id = $1 FOR UPDATE", {"1"}).cell(), "10");
 }
 
-// A server that is answering, or waits for somebody, does not read meanwhile.
+// A server that is answering, or waits for a lock, does not read meanwhile.
 TEST_F(GatewayBatches, ALongBatchIsSentWhileTheServerIsBusy) {
     ASSERT_EQ(other.exec("CREATE TABLE long (id integer PRIMARY KEY, v text)").code, "");
     const std::string value(1'000'000, 'x');
@@ -145,7 +145,7 @@ TEST_F(GatewayBatches, ALimitHoldsWhereverTheTableIs) {
     EXPECT_EQ(c.exec(all).code, "54000");
 }
 
-// Else it would be lost when its transaction is moved aside, and nobody would count its rows.
+// Else it would be lost when its transaction is moved aside, and its rows would not be counted.
 TEST_F(GatewayBatches, AQueryThatCallsWhatWritesIsAWrite) {
     for (const char* sql :
          {"CREATE FUNCTION raise(k integer) RETURNS integer LANGUAGE sql AS"
@@ -239,7 +239,7 @@ TEST_F(GatewayBatches, AConflictInTheMiddleIsToldAtTheEnd) {
     EXPECT_EQ(other.exec("SELECT count(*) FROM t, notes").cell(), "0");
 }
 
-// Its writes were undone to let somebody pass, who has committed since.
+// Its writes were undone to let a rival pass, which has committed since.
 TEST_F(GatewayBatches, WhoWasMovedAsideAndHasLostIsToldAtTheEnd) {
     ASSERT_EQ(c.pipeline({"BEGIN", "UPDATE t SET v = 11 WHERE id = 1"}),
               (Outcomes{"BEGIN", "UPDATE 1"}));

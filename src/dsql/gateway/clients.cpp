@@ -10,7 +10,7 @@ namespace holdfast::dsql {
 
 namespace {
 
-// Without waiting: nothing is lost if it does not arrive.
+// Without waiting: the message is optional.
 void say_full(int fd) {
     const std::string bytes =
         ErrorResponse{.code = "53300",

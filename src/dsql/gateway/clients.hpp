@@ -1,8 +1,8 @@
-// The connections of a gateway, each with a thread, and how many may be there before their login.
+// The connections of a gateway, each with a thread, and the limit for those before their login.
 //
-// A connection is a stranger until its token is found good. Strangers cost a descriptor, a thread
-// and a few kilobytes, have little time, and never keep others out: when there are too many of
-// them, or no descriptor is left, the one that has been there longest goes.
+// A connection is a stranger until its token is verified. A stranger costs a descriptor, a thread
+// and a few kilobytes, has little time, and never keeps others out: when there are too many of
+// them, or no descriptor is left, the oldest one is closed.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ public:
         UniqueFd fd;  // Open while it is served.
         std::string cluster;
         bool known = false;    // Not a stranger any more.
-        bool leaving = false;  // A stranger that was told to go.
+        bool leaving = false;  // A stranger that is being closed.
         std::atomic<bool> ended = false;
         std::jthread thread;
     };
@@ -39,13 +39,13 @@ public:
             Serve serve,
             std::function<void()> ended);
 
-    // False while many strangers are on their way out: a new one would only be one more.
+    // False while many strangers are being closed: a new one would only be one more.
     [[nodiscard]] bool has_room();
     // False if there is no thread for it; the connection is closed then.
     bool take(UniqueFd fd);
     void know(Client& client, const std::string& cluster);
     [[nodiscard]] std::size_t strangers();
-    // Tells the oldest stranger to go; false if there is none, also none on its way out.
+    // Closes the oldest stranger; false if there is none, also none that is being closed.
     bool dismiss_stranger();
     // Joins the threads that have ended.
     void reap();
@@ -64,7 +64,7 @@ private:
     const std::function<void()> ended_;
 
     std::mutex mutex_;
-    std::list<Client> clients_;  // In the order of their coming.
+    std::list<Client> clients_;  // In order of arrival.
 };
 
 }  // namespace holdfast::dsql

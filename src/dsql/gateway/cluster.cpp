@@ -63,7 +63,7 @@ void name_as_ours(CheckedStatement& statement) {
     }
 }
 
-// What the PostgreSQL below must be asked instead, where its own answer would be another.
+// The text for the PostgreSQL below, where its answer to the original would differ.
 void stand_in(CheckedStatement& statement) {
     if (statement.parameter == sync_index_setting) {
         name_as_ours(statement);
@@ -140,7 +140,7 @@ Cluster::Cluster(const GatewayOptions& options,
     {
         const auto owner = upstream_.as_owner(database_);
         if (database_.empty()) {
-            database_ = *owner->query("SELECT current_database()").at(0).at(0);
+            database_ = text_of(owner->query("SELECT current_database()").at(0), 0);
         }
         std::string script(database_script());
         constexpr std::string_view hole = ":database";
@@ -153,7 +153,7 @@ Cluster::Cluster(const GatewayOptions& options,
     control_->script(schema_script());
     for (const auto& row : ask("SELECT DISTINCT proname FROM pg_catalog.pg_proc"
                                " WHERE pronamespace = 'pg_catalog'::regnamespace")) {
-        system_functions_.insert(*row[0]);
+        system_functions_.insert(text_of(row, 0));
     }
 }
 
@@ -163,7 +163,7 @@ std::unique_ptr<Backend> Cluster::connect(std::string_view role) {
     return backend;
 }
 
-std::vector<std::vector<std::optional<std::string>>> Cluster::ask(const std::string& sql) {
+Table Cluster::ask(const std::string& sql) {
     const std::lock_guard lock(control_mutex_);
     return control_->query(sql);
 }
@@ -191,7 +191,7 @@ std::string Cluster::administer(const Work& work, Mode mode) {
     }
     const std::lock_guard lock(control_mutex_);
     const auto powerful = names.empty()
-                              ? std::vector<std::vector<std::optional<std::string>>>{}
+                              ? Table{}
                               : control_->query(fmt::format(
                                     "SELECT rolname FROM pg_roles r WHERE rolname IN ({}) AND {}",
                                     names,
@@ -284,12 +284,12 @@ std::optional<TableTraits> Cluster::traits(const TableName& name) {
     }
     TableTraits traits;
     for (const auto& row : columns) {
-        traits.facts.columns.push_back({*row[0], *row[1]});
-        if (*row[2] != "-1") {
-            traits.facts.key.push_back(*row[0]);
+        traits.facts.columns.push_back({text_of(row, 0), text_of(row, 1)});
+        if (text_of(row, 2) != "-1") {
+            traits.facts.key.push_back(text_of(row, 0));
         }
-        traits.volatile_defaults = traits.volatile_defaults || *row[3] == "t";
-        traits.cascades = traits.cascades || *row[4] == "t";
+        traits.volatile_defaults = traits.volatile_defaults || text_of(row, 3) == "t";
+        traits.cascades = traits.cascades || text_of(row, 4) == "t";
     }
     const std::lock_guard lock(catalogue_mutex_);
     traits_[key] = traits;
@@ -339,9 +339,10 @@ std::vector<WritingFunction> Cluster::writing_functions() {
              " (SELECT oid FROM pg_namespace WHERE nspname IN"
              "  ('pg_catalog', 'information_schema', 'sys', 'holdfast_gateway',"
              "   'holdfast_gateway_owner'))")) {
-        (*row[2] == "t" ? writing : others).push_back({*row[0], *row[1], *row[3] == "t"});
+        auto& kind = text_of(row, 2) == "t" ? writing : others;
+        kind.push_back({text_of(row, 0), text_of(row, 1), text_of(row, 3) == "t"});
     }
-    for (std::size_t i = 0; i < writing.size(); ++i) {  // Grows by those who call them.
+    for (std::size_t i = 0; i < writing.size(); ++i) {  // Grows by the functions that call them.
         for (auto other = others.begin(); other != others.end();) {
             if (other->body.find(writing[i].name) == std::string::npos) {
                 ++other;
@@ -357,7 +358,7 @@ std::vector<WritingFunction> Cluster::writing_functions() {
     return writing;
 }
 
-// A query that calls what writes is a write, and nobody can tell of how many rows.
+// A query that calls a writing function is a write, of an unknown number of rows.
 void Cluster::look_into_functions(CheckedStatement& statement) {
     const bool runs = statement.kind == Kind::read || statement.kind == Kind::lock ||
                       statement.kind == Kind::write;
@@ -376,7 +377,7 @@ void Cluster::look_into_functions(CheckedStatement& statement) {
     }
 }
 
-// A function of PostgreSQL's own must be one that is known to do no harm.
+// A function of PostgreSQL's own must be in the list of harmless ones.
 void Cluster::refuse_functions(CheckedStatement& statement) {
     for (const std::string& name : statement.system_functions) {
         if (!statement.refusal && system_functions_.contains(name) && !is_accepted_function(name)) {
@@ -400,7 +401,7 @@ TableName Cluster::resolved(TableName name, const std::string& path) {
             "  AND c.relname = {1} ORDER BY c.relname IS NULL, p.at LIMIT 1",
             quoted_text(path),
             quoted_text(name.name)));
-        name.schema = found.empty() ? name.schema : *found[0][0];
+        name.schema = found.empty() ? name.schema : text_of(found[0], 0);
     }
     return name;
 }
@@ -492,8 +493,9 @@ std::shared_ptr<Executor> Cluster::find(int pid) {
 std::vector<int> Cluster::blockers_of(int pid) {
     std::vector<int> pids;
     for (const auto& row : ask(fmt::format("SELECT DISTINCT unnest(pg_blocking_pids({}))", pid))) {
+        const std::string& text = text_of(row, 0);
         int found = 0;
-        std::from_chars(row[0]->data(), row[0]->data() + row[0]->size(), found);
+        std::from_chars(text.data(), text.data() + text.size(), found);
         pids.push_back(found);
     }
     return pids;

@@ -27,14 +27,14 @@ class Executor;
 
 using Script = std::vector<CheckedStatement>;
 
-// What the gateway says it is.
+// The version that the gateway reports.
 inline constexpr std::string_view reported_version = "16.15";
 
 // Whether CREATE INDEX may lack ASYNC, and what the PostgreSQL below calls that.
 inline constexpr std::string_view sync_index_setting = "disable_sync_create_index";
 inline constexpr std::string_view sync_index_setting_below = "dsql.disable_sync_create_index";
 
-// What the gateway must know of a table besides what the check asks for.
+// Facts about a table that the gateway needs besides those of the statement check.
 struct TableTraits {
     TableFacts facts;
     bool volatile_defaults = false;  // An insert would not give the same row twice.
@@ -45,7 +45,7 @@ struct TableTraits {
 struct WritingFunction {
     std::string name;
     std::string body;
-    bool differs = false;  // It would not write the same twice.
+    bool differs = false;  // It would not write the same rows twice.
 };
 
 // The rate at which connections may be opened, and how many there may be.
@@ -53,7 +53,7 @@ class Doorman {
 public:
     Doorman(const GatewayLimits& limits, const Clock& clock);
 
-    // What to say to the one who knocks; empty lets it in, until `leave`.
+    // The refusal of a new connection; empty admits it, until `leave`.
     [[nodiscard]] std::optional<ErrorResponse> enter();
     void leave();
 
@@ -87,8 +87,8 @@ public:
     // Whether a role may be used by this identity.
     [[nodiscard]] bool granted(std::string_view role, std::string_view arn);
 
-    // Work that an ordinary role cannot do, by the gateway's own role: `text` is the gateway's,
-    // made from what a statement means. It must not concern a powerful role. Rehearsed, it is
+    // Work that an ordinary role cannot do, done by the gateway's own role: the gateway makes
+    // `text` from the meaning of a statement. It must not concern a powerful role. A rehearsal is
     // undone.
     enum class Mode : std::uint8_t { rehearse, perform };
     struct Work {
@@ -100,22 +100,22 @@ public:
     // How many bytes a value has once it is compressed, as the server below does it.
     [[nodiscard]] std::int64_t stored_size(std::string_view value);
 
-    // Around every statement that writes or locks, every replay, and every commit until its flush.
-    // Whoever is alone can be sure that all others who hold row locks are idle, and can be moved
+    // Held around every statement that writes or locks, every replay, and every commit until its
+    // flush. Under the exclusive lock all other executors with row locks are idle and can be moved
     // aside. Many may write at once as long as each of them can give way.
     [[nodiscard]] FairSharedMutex& write_mutex() noexcept { return write_mutex_; }
 
-    // The verdict of a text, which is made once. A bare name of a table is looked for in the
-    // schemas of `path`, an array as PostgreSQL writes it, or in public if there is none; the
-    // verdict has it with its schema.
+    // The cached check of a text. A bare name of a table is looked up in the schemas of `path`, an
+    // array as PostgreSQL writes it, or in public if there is none; the result has it with its
+    // schema.
     [[nodiscard]] std::shared_ptr<const Script> checked(std::string_view sql,
                                                         const Rules& rules,
                                                         const std::string& path);
     [[nodiscard]] TableName resolved(TableName name, const std::string& path);
     [[nodiscard]] std::optional<TableTraits> traits(const TableName& name);
-    // Whether a statement may change more rows than it tells: by a cascade, or in a CTE.
+    // Whether a statement may change more rows than it reports: by a cascade, or in a CTE.
     [[nodiscard]] bool ripples(const CheckedStatement& statement);
-    // How many rows a writing statement changes at most, if that can be told before it runs.
+    // How many rows a writing statement changes at most, if that is known before it runs.
     [[nodiscard]] std::optional<std::int64_t> rows_at_most(const CheckedStatement& statement);
 
     // The catalogue's version, raised by every committed change of the schema.
@@ -155,7 +155,7 @@ private:
         int seen = 0;
     };
 
-    [[nodiscard]] std::vector<std::vector<std::optional<std::string>>> ask(const std::string& sql);
+    [[nodiscard]] Table ask(const std::string& sql);
     [[nodiscard]] std::vector<WritingFunction> writing_functions();
     void look_into_functions(CheckedStatement& statement);
     void refuse_functions(CheckedStatement& statement);

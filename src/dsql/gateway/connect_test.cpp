@@ -1,4 +1,4 @@
-// Who gets in, and what the others are told.
+// Which clients are admitted, and what the others are told.
 #include "gateway/test/gateway_fixture.hpp"
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -31,7 +31,7 @@ protected:
         params["password"] = token;
         return Client(params);
     }
-    // Nobody gets in with it, and both the reason and the hint are told.
+    // It is refused, with both the reason and the hint.
     void expect_refused(const std::string& token,
                         const std::string& hint,
                         std::string_view user = "admin") {
@@ -221,7 +221,7 @@ TEST(GatewayDoor, LetsInAsManyAsThereMayBe) {
     EXPECT_THAT(Client(cluster.params()).response(),
                 testing::HasSubstr("Unable to accept connection, too many open connections."));
     first.reset();
-    // Its place is free once the gateway has seen it go, and nobody tells when that is.
+    // Its place is free once the gateway has seen it go, which cannot be observed.
     const auto deadline = Deadline::after(30s);
     bool let_in = false;
     while (!let_in && !deadline.passed()) {

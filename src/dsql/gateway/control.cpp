@@ -79,7 +79,7 @@ HttpAnswer answer_json(std::string text) {
     return {.body = std::move(text) + "\n", .type = "application/json"};
 }
 
-// A mistake of the caller is a 400 with the reason, not a failure of the server.
+// An error of the caller is a 400 with the reason, not a failure of the server.
 HttpRoute route(std::string method, std::string path, std::function<void(const std::string&)> act) {
     return {std::move(method), std::move(path), [act = std::move(act)](const std::string& body) {
                 try {

@@ -63,7 +63,7 @@ TEST_F(GatewayDeviations, ATableMadeAfterTheSnapshotIsASchemaConflict) {
     EXPECT_THAT(a.exec("SELECT count(*) FROM later").message, HasSubstr("OC001"));
 }
 
-// The service: nobody waits.
+// In the service no statement waits.
 TEST_F(GatewayDeviations, ALongWritingStatementHoldsUpOthers) {
     const Client slow = client();
     const Client quick = client();

@@ -98,7 +98,7 @@ void Executor::rollback_to_snapshot() {
 Executor::Way Executor::make_way() {
     Hold hold(busy_, std::defer_lock);
     if (!hold.try_lock_for(short_wait)) {
-        return Way::busy;  // It is at work, and ends or waits by itself.
+        return Way::busy;  // It is running, and ends or waits by itself.
     }
     if (idle()) {
         return Way::free;
@@ -123,7 +123,7 @@ bool Executor::let_blockers_make_way() {
         }
         const Way way = other->make_way();
         cancelled_ = cancelled_ || way == Way::blocked;
-        // Two who wait for each other would wait for ever; each of them looks.
+        // Two executors that wait for each other would wait for ever; each of them checks.
         yielded_ =
             yielded_ || (way == Way::busy && may_yield_ && !cluster_.blockers_of(pid).empty());
         if (cancelled_ || yielded_) {
@@ -134,10 +134,10 @@ bool Executor::let_blockers_make_way() {
     return !pids.empty();
 }
 
-// Of an exchange that takes its time: somebody may be in the way.
+// Called during a slow exchange: another transaction may block it.
 std::function<void()> Executor::watch() {
     cancelled_ = yielded_ = false;
-    // Whoever waits for a slow disk rather than for somebody looks less and less often.
+    // While no transaction blocks it, such as with a slow disk, it checks less and less often.
     return [this, waits = 0, next_look = 1]() mutable {
         if (++waits >= next_look) {
             next_look = waits + (let_blockers_make_way() ? 1 : std::min(waits, looks_apart_max));
@@ -215,7 +215,7 @@ std::chrono::seconds Executor::age() const {
     return std::chrono::duration_cast<std::chrono::seconds>(cluster_.clock().steady_now() - began_);
 }
 
-// What speaks against a statement here and now.
+// Why a statement must not run now.
 std::optional<ErrorResponse> Executor::objection(const CheckedStatement& statement) {
     if (failed()) {
         return in_failed_transaction();
@@ -340,8 +340,8 @@ Ending Executor::execute(Hold& hold, const Call& call, std::string_view bytes, c
     return run_in_turn(call, bytes, sink);
 }
 
-// What a doomed transaction has written is undone. Rather than answer as if it had never been, we
-// tell of the conflict before its commit.
+// A doomed transaction's writes are undone. A statement that depends on them reports the conflict
+// before the commit.
 bool Executor::depends_on_own_writes(const CheckedStatement& statement) const {
     return std::any_of(log_.begin(), log_.end(), [&](const Call& call) {
         const auto& target = call.statement->target;
@@ -389,7 +389,7 @@ Ending Executor::completed(const Call& call, const Answer& answer, std::int64_t 
         changed_.insert(changed_.end(), statement.tables.begin(), statement.tables.end());
     }
     if (doomed_) {
-        rollback_to_snapshot();  // Its locks would only be in the way.
+        rollback_to_snapshot();  // Its locks would only block others.
     } else {
         const bool differs =
             statement.calls_volatile || statement.kind == Kind::copy_in ||
@@ -408,7 +408,7 @@ std::int64_t Executor::rows_changed_so_far() {
     return std::stoll(rows.at(0).at(0).value_or("0"));
 }
 
-// A statement that the server below has refused. Was somebody faster, or is it wrong by itself?
+// Handles an error of the server below: a conflict, or an error of the statement itself.
 Ending Executor::refused(const Call& call, const Answer& answer, const Sink& sink) {
     const CheckedStatement& statement = *call.statement;
     if (statement.async && answer.what().code == "23505" && !statement.index_name.empty()) {
@@ -424,7 +424,7 @@ bool Executor::conflicts(const ServerError& error) {
     if (error.is_conflict() || (error.code == "57014" && cancelled_)) {
         return true;
     }
-    // A key that is there, or a parent that is not: by the snapshot, or by what came after it?
+    // An existing key, or a missing parent: already in the snapshot, or by a later commit?
     const bool duplicate = error.code == "23505";
     const bool orphan = error.code == "23503" &&
                         error.detail.find(") is not present in table \"") != std::string_view::npos;
@@ -439,7 +439,7 @@ bool Executor::conflicts(const ServerError& error) {
     return orphan ? parent_is_visible(error) : !row_is_visible(error);
 }
 
-// The values in "Key (a, b)=(1, x) already exists.", as one text; empty if they are not told.
+// The values in "Key (a, b)=(1, x) already exists.", as one text; empty if they are missing.
 std::optional<std::string_view> Executor::key_values(const ServerError& error) {
     constexpr std::string_view middle = ")=(";
     const std::size_t between = error.detail.find(middle);
@@ -452,12 +452,12 @@ std::optional<std::string_view> Executor::key_values(const ServerError& error) {
     return error.detail.substr(from, end - 1 - from);
 }
 
-// By the snapshot and what the transaction has written itself.
+// In the snapshot, with the transaction's own writes.
 bool Executor::row_is_visible(const ServerError& error) {
     constexpr std::string_view opening = "Key (";
     const auto values = key_values(error);
     if (!values || !error.detail.starts_with(opening)) {
-        return true;  // Not told: believe the server.
+        return true;  // Unknown: trust the server.
     }
     const std::string_view columns =
         error.detail.substr(opening.size(), error.detail.find(")=(") - opening.size());
@@ -476,7 +476,7 @@ bool Executor::parent_is_visible(const ServerError& error) {
         quoted_text(error.constraint),
         quoted_text(fmt::format("{}.{}", quoted_name(error.schema), quoted_name(error.table)))));
     if (!values || parent.empty()) {
-        return false;  // Not told: believe the server.
+        return false;  // Unknown: trust the server.
     }
     return has_row(parent.at(0).at(0).value_or(""), parent.at(0).at(1).value_or(""), *values);
 }
@@ -490,7 +490,7 @@ bool Executor::has_row(std::string_view table, std::string_view columns, std::st
                 .empty();
 }
 
-// Requires: the statement has failed because somebody else was faster.
+// Requires: the statement has failed because of a conflict.
 Ending Executor::doomed(const Call& call, const Sink& sink) {
     rollback_to_snapshot();
     doomed_ = true;
@@ -499,8 +499,8 @@ Ending Executor::doomed(const Call& call, const Sink& sink) {
     return ending.completion.empty() ? told_early() : ending;
 }
 
-// As the service does it: the statement succeeds, the commit will not. Empty if that cannot be
-// told.
+// As in the service: the statement succeeds, the commit will fail. Empty if the answer is not
+// known.
 Ending Executor::answer_as_run(const Call& call, const Sink& sink) {
     const CheckedStatement& statement = *call.statement;
     if (statement.kind == Kind::write && statement.rows_of_values && !statement.returning &&

@@ -1,11 +1,11 @@
 // Runs one client's statements on one backend, and lets others pass.
 //
 // PostgreSQL locks rows; the service does not. So a transaction runs behind a savepoint that fixes
-// its snapshot, and everything it wrote or locked is kept in a log. When somebody else would have
-// to wait for it, it is rolled back to that savepoint, without its client's knowledge: its locks
-// go, its snapshot stays. It is then *detached*. When it speaks again its log is replayed; if that
-// fails somebody else has committed first and it is *doomed*: it may go on reading, and fails when
-// it commits. Decision 0006 tells why.
+// its snapshot, and everything it wrote or locked is kept in a log. When another transaction
+// would have to wait for it, it is rolled back to that savepoint, unknown to its client: its locks
+// are released, its snapshot stays. It is then *detached*. Its next statement replays the log; if
+// that fails, a rival has committed first and it is *doomed*: it may go on reading, and fails when
+// it commits. Decision 0006 says why.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ struct Call {
            kind == Kind::empty || kind == Kind::unparsed || kind == Kind::deallocate;
 }
 
-// How a statement ended: what the client gets to hear. Exactly one is not empty.
+// How a statement ended: the answer for the client. Exactly one is not empty.
 struct Ending {
     std::string completion;  // CommandComplete or its like, whole.
     std::string error;       // ErrorResponse, whole.
@@ -57,17 +57,17 @@ struct Ending {
     }
 };
 
-// A step of a client's that shares an exchange with others, or an answer of our own that has its
-// place among theirs.
+// A client's step that shares an exchange with others, or an answer of the gateway in its place
+// among theirs.
 struct Part {
     char type = 0;               // As in the protocol: P, B, D, E, C.
-    std::string bytes{};         // For the backend; none if the answer is ours.
+    std::string bytes{};         // For the backend; none if the gateway answers.
     std::optional<Call> call{};  // Of an E,
     std::int64_t rows = 0;       // and how many it changes at most.
-    std::string heard{};         // What the client gets to hear,
+    std::string heard{};         // The answer for the client,
     std::string completion{};    // and, of an E, how it ended.
 
-    // False if more has to come before the step is answered.
+    // False if more messages must come before the step is answered.
     [[nodiscard]] bool hear(const Message& message);
 };
 
@@ -92,25 +92,25 @@ public:
     // A transaction that the gateway has begun for statements outside of any.
     [[nodiscard]] bool wrapped() const noexcept { return !idle() && wrapped_; }
     [[nodiscard]] bool has_written() const noexcept { return doomed_ || !log_.empty(); }
-    [[nodiscard]] char status() const noexcept;  // As ReadyForQuery tells it.
+    [[nodiscard]] char status() const noexcept;  // As in ReadyForQuery.
 
     // Requires for the three: idle(), or not idle().
     void begin(const Hold& hold, bool read_only, bool wrapped);
     void rollback(const Hold& hold);
     // Rolls back if it fails. Idle afterwards.
     [[nodiscard]] Ending commit(Hold& hold);
-    // A wrapped transaction becomes the client's own, by a BEGIN in the midst of a script.
+    // A wrapped transaction becomes the client's own, by a BEGIN in the middle of a script.
     void unwrap() noexcept { wrapped_ = false; }
 
     // Runs a statement within the transaction: `bytes` are what the backend must be sent for it.
-    // Rows and the like go to `sink`, the end comes back. A failure fails the transaction.
+    // Rows and the like go to `sink`; returns how it ended. A failure fails the transaction.
     [[nodiscard]] Ending execute(Hold& hold,
                                  const Call& call,
                                  std::string_view bytes,
                                  const Sink& sink);
-    // Whether a statement may share an exchange with those before it: neither we nor the client
-    // need to know how one ends before the next one runs, and no limit can be crossed on the way.
-    // How many rows it changes at most, then.
+    // Whether a statement may share an exchange with those before it: neither the gateway nor the
+    // client needs to know how one ends before the next one runs, and no limit can be exceeded
+    // meanwhile. Returns how many rows it changes at most.
     [[nodiscard]] std::optional<std::int64_t> rows_if_shared(const Call& call,
                                                              std::span<const Part> before);
     // Whether COMMIT may follow in the same exchange.
@@ -122,24 +122,24 @@ public:
         std::optional<Ending> stopped;
         std::optional<Ending> committed;  // How COMMIT ended, if it was reached.
     };
-    // Runs them in one exchange, with COMMIT at the end if wished. Requires: the statements among
-    // them may share it, and may_commit_with(parts) for COMMIT.
+    // Runs them in one exchange, with COMMIT at the end if `commits`. Requires: the statements
+    // among them may share it, and may_commit_with(parts) for COMMIT.
     [[nodiscard]] Progress run_together(Hold& hold, std::span<Part> parts, bool commits);
-    // Nothing of ours is on its way any more: the snapshot is taken.
+    // Sends the gateway's own pending statements: the snapshot is taken.
     void settle(const Hold&) { backend_->settle(); }
     // The same outside of any transaction: the statement is a transaction of its own, and ends
-    // within the exchange. Requires: idle(), and nothing about it needs a commit of ours.
+    // within the exchange. Requires: idle(), and it needs no commit by the gateway.
     [[nodiscard]] Ending execute_alone(const Hold& hold,
                                        const std::vector<TableName>& tables,
                                        std::string_view bytes,
                                        const Sink& sink);
-    // What the session's settings have to say to who checks its statements.
+    // The session's settings that the statement check needs.
     struct Settings {
         std::string search_path;  // The schemas in which a bare name is looked for, an array.
         bool sync_create_index = false;
     };
     [[nodiscard]] Settings settings(const Hold& hold);
-    // What is no statement: parsing, describing. An error fails an open transaction.
+    // Messages other than statements: parsing, describing. An error fails an open transaction.
     [[nodiscard]] Ending pass(const Hold& hold, std::string_view bytes, const Sink& sink);
     // COPY ... FROM STDIN, whose data have been collected.
     [[nodiscard]] Ending copy_in(Hold& hold, const Call& call, const std::string& data);
@@ -150,13 +150,13 @@ public:
     [[nodiscard]] std::string types_of(const Call& call);
 
     enum class Way : std::uint8_t { free, busy, blocked };
-    // For others, who wait for a lock of ours.
+    // Called by other executors that wait for a lock of this one.
     [[nodiscard]] Way make_way();
 
 private:
     enum class State : std::uint8_t { idle, open, failed };
     enum class Company : std::uint8_t { alone, shared };
-    // The right to write. The order matters: whoever waits for its turn must be movable meanwhile.
+    // The right to write. It releases the hold first: a waiting executor must be movable meanwhile.
     class Turn {
     public:
         Turn() = default;
@@ -182,7 +182,7 @@ private:
         std::shared_lock<FairSharedMutex> shared_;
     };
 
-    // What goes down in one exchange, and what has come back.
+    // What is sent in one exchange, and what has come back.
     struct Together {
         std::string bytes;
         bool commits = false;
@@ -202,7 +202,7 @@ private:
     [[nodiscard]] bool depends_on_own_writes(const CheckedStatement& statement) const;
     [[nodiscard]] Ending told_early();
     [[nodiscard]] Ending answer_as_run(const Call& call, const Sink& sink);
-    // What the gateway has to do for the client, because an ordinary role cannot.
+    // Work of the gateway for the client, because an ordinary role cannot do it.
     [[nodiscard]] std::optional<Cluster::Work> work_of(const CheckedStatement& statement) const;
     [[nodiscard]] Ending administer(const Hold& hold,
                                     const CheckedStatement& statement,
@@ -217,7 +217,7 @@ private:
     [[nodiscard]] Ending ended(const Answer& answer);
     [[nodiscard]] std::chrono::seconds age() const;
     [[nodiscard]] bool knows_schema_of(std::span<const Part> parts, bool commits);
-    // Empty if we have given way, and have to try again.
+    // Empty if this executor has given way, and has to try again.
     [[nodiscard]] std::optional<Progress> try_together(Hold& hold,
                                                        std::span<Part> parts,
                                                        bool commits,
@@ -283,8 +283,8 @@ private:
     bool detached_ = false;
     bool doomed_ = false;
     bool movable_ = true;
-    bool cancelled_ = false;  // We have cancelled our own statement: somebody cannot make way,
-    bool yielded_ = false;    // or waits for us as we do for it.
+    bool cancelled_ = false;  // The own statement was cancelled: a blocker cannot make way,
+    bool yielded_ = false;    // or waits for this executor in turn.
     bool may_yield_ = false;
     int ddl_ = 0;
     bool dml_ = false;
@@ -295,8 +295,8 @@ private:
     std::vector<Call> log_;
     std::vector<TableName> tables_;             // Touched.
     std::vector<TableName> changed_;            // By DDL.
-    std::vector<Cluster::Work> before_commit_;  // Rehearsed; done when the transaction ends well.
-    std::vector<std::string> after_commit_;     // Statements of ours, for the gateway's role.
+    std::vector<Cluster::Work> before_commit_;  // Rehearsed; done when the transaction commits.
+    std::vector<std::string> after_commit_;     // The gateway's statements, for its own role.
 };
 
 }  // namespace holdfast::dsql

@@ -101,7 +101,7 @@ std::optional<Executor::Together> Executor::gather(std::span<const Part> parts, 
             return std::nullopt;
         }
         together.touches = *touches;
-        append_message(together.bytes, 'H', {});  // We must hear when only the commit is left.
+        append_message(together.bytes, 'H', {});  // The answers must arrive before the commit.
         append_own(together.bytes, "COMMIT");
     }
     append_sync(together.bytes);
@@ -112,7 +112,7 @@ Executor::Progress Executor::run_together(Hold& hold, std::span<Part> parts, boo
     if (failed()) {
         return run_in_failed(hold, parts);
     }
-    // Whoever cannot be undone cannot give way either.
+    // A transaction that cannot be undone cannot give way either.
     std::optional<Progress> progress;
     if (ddl_ == 0 && (movable_ || log_.empty())) {
         progress = try_together(hold, parts, commits, Company::shared);
@@ -123,8 +123,8 @@ Executor::Progress Executor::run_together(Hold& hold, std::span<Part> parts, boo
     return std::move(progress).value_or(Progress{});
 }
 
-// Nothing is run there any more. What is only forgotten may be forgotten even so: clients close
-// what they no longer need with whatever they send next, which may be their ROLLBACK.
+// A failed transaction runs nothing. It may still close statements: clients close what they no
+// longer need with the next message, which may be their ROLLBACK.
 Executor::Progress Executor::run_in_failed(Hold& hold, std::span<Part> parts) {
     const auto has_bytes = [](const Part& part) { return !part.bytes.empty(); };
     const auto refused = std::find_if(parts.begin(), parts.end(), [&](const Part& part) {
@@ -168,7 +168,7 @@ std::optional<Executor::Progress> Executor::try_together(Hold& hold,
             ++together->answered;
         }
         // From here on it waits for the disk only, or for its deferred checks. A changed schema
-        // keeps its turn until everybody can know of it.
+        // keeps its turn until it is published.
         if (commits && together->answered == parts.size() &&
             together->touched == together->touches && ddl_ == 0) {
             turn.give_up();
@@ -219,7 +219,7 @@ std::optional<Executor::Progress> Executor::conclude(
     return Progress{.done = answered, .stopped = stopped(parts[answered], answer), .committed = {}};
 }
 
-// Nobody has heard of it yet, so it may as well not have happened.
+// The client has no answer yet, so everything can be undone.
 void Executor::give_way(std::span<Part> parts, std::size_t answered) {
     rollback_to_snapshot();
     std::string bytes;
@@ -240,7 +240,7 @@ void Executor::give_way(std::span<Part> parts, std::size_t answered) {
     must(exchange(bytes, {}));
 }
 
-// Where it stops if there were more rows than anybody could tell beforehand.
+// Where it stops if there were more rows than could be known beforehand.
 std::optional<Executor::Progress> Executor::log_statements(std::span<const Part> parts) {
     for (std::size_t i = 0; i < parts.size(); ++i) {
         const Part& part = parts[i];

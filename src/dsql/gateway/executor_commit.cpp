@@ -11,7 +11,7 @@ Ending Executor::conflict_at_commit() {
     return Ending::failed(data_conflict());
 }
 
-// What is forgotten must be closed.
+// Closes the statements before they are dropped.
 void Executor::forget_touches(std::string& bytes) {
     for (const auto& [key, touches] : touches_) {
         for (const std::string& name : touches.names) {
@@ -97,7 +97,7 @@ std::optional<int> Executor::append_touches(std::string& bytes, std::span<const 
     return all;
 }
 
-// Whoever has lost hears of that first.
+// A conflict is reported before the size.
 Ending Executor::too_large(Hold& hold) {
     const Turn turn(*this, hold);
     replay();
@@ -147,12 +147,12 @@ Ending Executor::commit(Hold& hold) {
     return doomed_ ? conflict_at_commit() : schema_conflict_at_commit(hold);
 }
 
-// What COMMIT has answered, whatever it was.
+// Handles the answer to COMMIT, successful or not.
 Ending Executor::ended(const Answer& answer) {
     const std::vector<TableName> changed = std::move(changed_);
     const std::vector<std::string> afterwards = std::move(after_commit_);
     const bool ddl = ddl_ > 0;
-    const bool given_up = cancelled_ || yielded_;  // Its deferred checks, for somebody's sake.
+    const bool given_up = cancelled_ || yielded_;  // Its deferred checks, to let others pass.
     end();
     if (!answer.ok()) {
         const ServerError error = answer.what();
@@ -164,14 +164,14 @@ Ending Executor::ended(const Answer& answer) {
     }
     ++cluster_.counters.commits;
     for (const std::string& text : afterwards) {
-        // What was ordered is done; only the record of it can be missing.
+        // The job is done; only its record can be missing.
         (void)cluster_.administer({.text = text, .roles = {}}, Cluster::Mode::perform);
     }
     if (ddl) {
         const bool current = schema_seen_ == cluster_.version();
         cluster_.schema_changed(changed);
         if (current) {
-            schema_seen_ = cluster_.version();  // One need not be told what one has done oneself.
+            schema_seen_ = cluster_.version();  // The own change is not a conflict.
         }
     }
     return {.completion = answer.completion, .error = {}};

@@ -1,4 +1,4 @@
-// What runs in the background of a cluster: here it is done at once, and said to take a while.
+// Asynchronous jobs of a cluster: here they are done at once, and reported as running for a while.
 #include <algorithm>
 #include <cctype>
 
@@ -21,7 +21,7 @@ std::size_t find_word(std::string_view text, std::string_view word) {
 
 }  // namespace
 
-// A statement of our own as part of the transaction, so that a replay repeats it.
+// A statement of the gateway as part of the transaction, so that a replay repeats it.
 Answer Executor::run_own(std::string text) {
     auto script = std::make_shared<Script>(1);
     script->front().kind = Kind::call;
@@ -34,8 +34,8 @@ Answer Executor::run_own(std::string text) {
     return answer;
 }
 
-// A unique index over rows that are not unique: the order is taken, the job fails, and an index is
-// left that is not valid.
+// A unique index over rows that are not unique: the statement succeeds, the job fails, and leaves
+// an index that is not valid.
 Ending Executor::leave_invalid_index(const Call& call, const Sink& sink) {
     const CheckedStatement& statement = *call.statement;
     rollback_to_snapshot();

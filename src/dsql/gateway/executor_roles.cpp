@@ -1,4 +1,4 @@
-// Roles and who may use them: what the gateway does for a client that cannot do it itself.
+// Roles and their grants: what the gateway does for a client that cannot do it itself.
 #include "gateway/executor.hpp"
 #include <fmt/core.h>
 
@@ -6,8 +6,8 @@
 
 namespace holdfast::dsql {
 
-// Only `admin` has the gateway's help. A statement of another role goes down as it is, and the
-// server says what that role may do.
+// Only for `admin`. A statement of another role is passed on as it is, and the server decides what
+// that role may do.
 std::optional<Cluster::Work> Executor::work_of(const CheckedStatement& statement) const {
     if (!statement.role.empty()) {
         const std::string arn = quoted_text(statement.arn);
@@ -34,7 +34,7 @@ std::optional<Cluster::Work> Executor::work_of(const CheckedStatement& statement
 }
 
 // The server's errors come at the statement, the change at COMMIT. No other change can be in the
-// transaction, so both cannot part.
+// transaction, so the two cannot differ.
 Ending Executor::administer(const Hold& hold,
                             const CheckedStatement& statement,
                             Cluster::Work work) {

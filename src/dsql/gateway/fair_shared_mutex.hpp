@@ -1,4 +1,4 @@
-// Who may write: many who are not in each other's way, or one alone.
+// The lock for writing: shared by many that do not block each other, or exclusive.
 #pragma once
 
 #include <condition_variable>
@@ -7,7 +7,7 @@
 
 namespace holdfast::dsql {
 
-// Lockable as a shared mutex is. All come in the order in which they ask: a crowd of the one kind
+// Lockable as a shared mutex is. Granted in the order of the requests: many requests of one kind
 // cannot keep out one of the other.
 class FairSharedMutex {
 public:

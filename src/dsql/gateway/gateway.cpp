@@ -69,7 +69,8 @@ UniqueFd listen_on(const std::string& host, int port) {
     if (::getaddrinfo(
             host.empty() ? nullptr : host.c_str(), std::to_string(port).c_str(), &hints, &found) !=
         0) {
-        cannot(fmt::format("'{}' is no address to listen on", host));
+        cannot(fmt::format("'{}' is not an address to listen on; give an address of this machine",
+                           host));
     }
     const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owned(found, &::freeaddrinfo);
     UniqueFd fd(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -94,7 +95,7 @@ int port_of(int fd) {
                      : reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
 }
 
-// Most descriptors are for those who have logged in, and for their connections below.
+// Most descriptors are for clients that have logged in, and for their connections below.
 std::size_t strangers_max(const GatewayLimits& limits) {
     constexpr std::size_t share = 4;
     rlimit files{};
@@ -246,7 +247,7 @@ private:
         return false;
     }
 
-    // All descriptors serve those who have logged in: whoever knocks hears so at once.
+    // All descriptors are used by clients that have logged in: a new connection is closed at once.
     void refuse_one() {
         spare_ = UniqueFd();
         {
@@ -259,7 +260,7 @@ private:
     void serve(Client& client) noexcept {
         try {
             serve_in_turn(client);
-        } catch (const std::exception& error) {  // Also of what was to be said about another one.
+        } catch (const std::exception& error) {  // Also from reporting another error.
             log("a connection has failed", error.what());
         }
     }
@@ -270,8 +271,7 @@ private:
         Tls tls;
         try {
             converse(client, channel, tls);
-        } catch (const HangUp&) {
-            // As a rule wanted it.
+        } catch (const HangUp&) {  // NOLINT(bugprone-empty-catch): injected by a fault rule.
         } catch (const sql::DatabaseError& error) {
             if (!stopped_) {
                 log("the server below has failed", error.what());
@@ -308,7 +308,7 @@ private:
         if (const auto response = objection_to(*startup)) {
             return say(*response);
         }
-        // Before the token is found good, nothing is asked of the server below.
+        // Nothing is sent to the server below before the token is verified.
         const auto identity = identify(options_, clock_.wall_now(), *startup, channel, stream);
         if (const auto* response = std::get_if<ErrorResponse>(&identity)) {
             return say(*response);
@@ -423,7 +423,7 @@ private:
 
     UniqueFd socket_;
     UniqueFd wake_;
-    UniqueFd spare_;  // Given up to tell one who knocks that there is no other.
+    UniqueFd spare_;  // Released to accept and close a connection when there is no other.
     int port_;
     std::thread thread_;
 };

@@ -1,4 +1,4 @@
-// Who is at work here: one at a time.
+// The lock of an executor: one thread uses it at a time.
 #pragma once
 
 #include <chrono>
@@ -7,9 +7,8 @@
 
 namespace holdfast::dsql {
 
-// Lockable as a mutex is. Unlike a mutex it is meant to be held for long, and while others of its
-// kind are asked for: whoever does that must do so by try_lock_for, so that nobody waits in a
-// circle.
+// Lockable as a mutex is. Unlike a mutex it may be held for long, and while another Occupancy is
+// locked: that must use try_lock_for, so that there is no deadlock.
 class Occupancy {
 public:
     void lock() {

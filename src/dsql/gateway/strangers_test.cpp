@@ -102,6 +102,7 @@ protected:
 // Far more than it has descriptors, and none of them ever says a word.
 TEST_F(FewDescriptors, FourHundredSilentConnectionsKeepNoOneOut) {
     std::vector<UniqueFd> silent;
+    silent.reserve(400);
     for (int i = 0; i < 400; ++i) {
         silent.push_back(knock(port));
     }
@@ -241,6 +242,7 @@ TEST(GatewayStrangers, OneTooManyMakesTheOldestGo) {
     const test::DsqlCluster cluster(gateway);
     const Client in(cluster.params());
     std::vector<UniqueFd> silent;
+    silent.reserve(4);
     for (int i = 0; i < 4; ++i) {
         silent.push_back(knock(gateway.port()));
     }

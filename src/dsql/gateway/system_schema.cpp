@@ -2,8 +2,8 @@
 
 namespace holdfast::dsql {
 
-// The number is any: it keeps two from preparing the same server at once. A lock is of one
-// database, so gateways in several of them may still meet.
+// The number is arbitrary: the lock keeps two gateways from preparing the same server at once. It
+// belongs to one database, so gateways in several databases may still collide.
 std::string_view server_script() noexcept {
     return R"sql(
 SELECT pg_advisory_xact_lock(7305011);
@@ -52,7 +52,7 @@ GRANT EXECUTE ON FUNCTION holdfast_gateway_owner.invalidate(oid) TO holdfast_gat
 )sql";
 }
 
-// A job is built when it is ordered, and is said to be at work until `ready_at`.
+// A job is done when it is requested, and is reported as running until `ready_at`.
 std::string_view schema_script() noexcept {
     return R"sql(
 SELECT pg_advisory_xact_lock(7305013);

@@ -24,7 +24,7 @@ protected:
     }
 };
 
-// Scenario 16. The service has no locks, so a client that stalls stops nobody.
+// Scenario 16. The service has no locks, so a client that stalls stops no other.
 TEST_F(GatewayTransactions, AStalledHolderStopsNobody) {
     const Client stalled = client();
     ASSERT_EQ(stalled.exec("BEGIN").tag, "BEGIN");

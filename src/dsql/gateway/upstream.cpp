@@ -15,7 +15,7 @@ namespace holdfast::dsql {
 
 namespace {
 
-// A serialised snapshot for everything, and no surprise from the settings of a server or a role.
+// Snapshot isolation for everything, independent of the settings of a server or a role.
 constexpr std::string_view session_settings =
     R"(-c default_transaction_isolation=repeatable\ read -c timezone=UTC)"
     R"( -c standard_conforming_strings=on -c statement_timeout=0 -c lock_timeout=0)"
@@ -61,7 +61,7 @@ Upstream::Upstream(std::string conninfo)
     const std::string database = names_a_database_ ? std::string{} : "postgres";
     const auto owner = as_owner(database);
     check(*owner);
-    // Gateways of one user of one server give the same passwords, and do not change each other's.
+    // Gateways with the same user and server set the same passwords: neither changes the other's.
     secret_ = owner->password().empty() ? random_secret() : owner->password();
     owner->script(server_script());
     for (const std::string_view role : {gateway_role, admin_user}) {
@@ -78,19 +78,19 @@ void Upstream::check(Backend& owner) const {
         "  OR r.rolbypassrls)) FROM pg_roles WHERE rolname = current_user",
         admin_user));
     const auto& row = facts.at(0);
-    if (*row[1] != "t") {
+    if (text_of(row, 1) != "t") {
         throw InvalidArgument(fmt::format(
             "'{}' is not a superuser of the PostgreSQL below; the gateway needs one to prepare "
             "databases; name one in the upstream",
-            *row[0]));
+            text_of(row, 0)));
     }
-    if (std::stoi(*row[3]) < oldest) {
-        throw InvalidArgument(
-            fmt::format("the PostgreSQL below is {}; the gateway needs 15 or newer", *row[2]));
-    }
-    if (*row[4] == "t") {
+    if (std::stoi(text_of(row, 3)) < oldest) {
         throw InvalidArgument(fmt::format(
-            "the role '{}' of the PostgreSQL below is more than an ordinary role; the gateway "
+            "the PostgreSQL below is {}; the gateway needs 15 or newer", text_of(row, 2)));
+    }
+    if (text_of(row, 4) == "t") {
+        throw InvalidArgument(fmt::format(
+            "the role '{}' of the PostgreSQL below is not an ordinary role, and the gateway "
             "serves clients as that role; rename it there",
             admin_user));
     }
@@ -114,7 +114,7 @@ std::unique_ptr<Backend> Upstream::as_role(std::string_view role,
     try {
         return std::make_unique<Backend>(conninfo_, params);
     } catch (const PasswordRefused&) {
-        const std::lock_guard lock(password_mutex_);  // Two changes of one role do not go together.
+        const std::lock_guard lock(password_mutex_);  // Concurrent changes of one role fail.
         const auto owner = as_owner(database);
         owner->script(fmt::format("ALTER ROLE {} PASSWORD {}",
                                   quoted_name(role),

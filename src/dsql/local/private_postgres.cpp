@@ -27,7 +27,7 @@ constexpr std::chrono::milliseconds between_looks{5};
 [[nodiscard]] std::map<std::string, std::string> settings_of(const PostgresPlan& plan) {
     const std::string on = plan.fsync ? "on" : "off";
     std::map<std::string, std::string> settings = plan.settings;
-    // Keeps what the caller has asked for.
+    // Keeps the caller's settings.
     settings.insert({{"fsync", on},
                      {"full_page_writes", on},
                      {"max_connections", "200"},
@@ -48,7 +48,9 @@ constexpr std::chrono::milliseconds between_looks{5};
     return text.substr(text.size() - std::min(text.size(), enough));
 }
 
-void start_and_wait(Watchdog& watchdog, const PostgresAddress& address) {
+void start_and_wait(Watchdog& watchdog,
+                    const PostgresAddress& address,
+                    const std::stop_token& stop) {
     const auto deadline = Deadline::after(longest_start);
     for (bool lives = watchdog.start(); !address.answers(); lives = watchdog.server_lives()) {
         if (!lives || deadline.passed()) {
@@ -57,7 +59,11 @@ void start_and_wait(Watchdog& watchdog, const PostgresAddress& address) {
                 Outcome::not_applied,
                 "the private PostgreSQL did not start: " + end_of_log(address.socket_folder));
         }
-        system_clock().sleep_until(std::chrono::steady_clock::now() + between_looks, {});
+        if (!system_clock().sleep_until(system_clock().steady_now() + between_looks, stop)) {
+            throw Error(Code::cancelled,
+                        Outcome::not_applied,
+                        "the start of the private PostgreSQL was cancelled");
+        }
     }
 }
 
@@ -81,12 +87,13 @@ std::string PostgresAddress::conninfo(std::string_view database) const {
 }
 
 bool PostgresAddress::answers() const {
-    // Without a folder libpq would ask the machine's own server.
+    // Without a folder libpq would connect to the machine's own server.
     return !socket_folder.empty() && PQping(conninfo().c_str()) == PQPING_OK;
 }
 
 PrivatePostgres::PrivatePostgres(const PostgresPlan& plan)
     : address_{plan.folder},
+      stop_(plan.stop),
       watchdog_(std::make_unique<Watchdog>(server_plan(plan, Lifetime::handle))) {
     start();
 }
@@ -100,12 +107,12 @@ void PrivatePostgres::stop() {
     watchdog_->stop();
 }
 void PrivatePostgres::start() {
-    start_and_wait(*watchdog_, address_);
+    start_and_wait(*watchdog_, address_, stop_);
 }
 
 void start_and_leave(const PostgresPlan& plan) {
     Watchdog watchdog(server_plan(plan, Lifetime::server));
-    start_and_wait(watchdog, PostgresAddress{plan.folder});
+    start_and_wait(watchdog, PostgresAddress{plan.folder}, plan.stop);
 }
 
 void end_left(const fs::path& folder) {
@@ -117,7 +124,7 @@ void end_left(const fs::path& folder) {
     constexpr std::chrono::seconds patience{20};
     const auto deadline = Deadline::after(patience);
     while (server > 0 && fs::exists(folder) && !deadline.passed()) {
-        system_clock().sleep_until(std::chrono::steady_clock::now() + between_looks, {});
+        system_clock().sleep_until(system_clock().steady_now() + between_looks, {});
     }
 }
 

@@ -52,7 +52,7 @@ struct Account {
             return Account{found->pw_uid, found->pw_gid};
         }
     }
-    refuse("PostgreSQL does not run as root, and there is neither a user postgres nor nobody");
+    refuse("PostgreSQL does not run as root; create a user postgres for it");
 }
 
 // A program and its arguments, laid out before the fork: the child must not allocate, because
@@ -163,8 +163,8 @@ public:
     }
 
 private:
-    // A session of its own, so that Ctrl-C reaches the owner and not the server. Nothing open that
-    // belongs to the owner: whoever waits for the end of a pipe must not wait for us.
+    // A session of its own, so that Ctrl-C reaches the owner and not the server. Closes all
+    // descriptors of the owner: a reader that waits for the end of a pipe must not wait for us.
     void settle_in() {
         ::setsid();
         ::prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -187,7 +187,7 @@ private:
         }
     }
 
-    // False at the end of the conversation.
+    // False when no more commands come.
     bool obey() {
         char command = 0;
         if (::recv(control_, &command, 1, 0) != 1 || command == command_end) {
@@ -236,7 +236,7 @@ private:
         forget_server();
     }
 
-    // At once, but so that the server gives its shared memory back, which nobody else would.
+    // At once, but so that the server frees its shared memory, which nothing else would.
     void end() {
         if (server_ <= 0) {
             return;
@@ -249,8 +249,8 @@ private:
         crash();
     }
 
-    // The server's processes sit in sessions of their own, so no signal reaches them together. Once
-    // their parent is dead they are our children, and none can be born any more.
+    // The server's processes have sessions of their own, so no signal reaches them together. Once
+    // their parent is dead they are our children, and no new ones can start.
     void crash() {
         if (server_ <= 0) {
             return;
@@ -352,7 +352,7 @@ Watchdog::~Watchdog() {
     if (lifetime_ == Lifetime::server) {
         return;
     }
-    // Said aloud: a child of ours that was forked meanwhile may keep the socket open.
+    // Sent explicitly: a child that was forked meanwhile may keep the socket open.
     ::send(control_.get(), &command_end, 1, MSG_NOSIGNAL);
     ::waitpid(pid_, nullptr, 0);
 }

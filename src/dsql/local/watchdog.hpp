@@ -1,9 +1,9 @@
 // The process between a program and its private server.
 //
 // A program can die in any way and at any moment, and must not leave a server behind. So the server
-// is the child of a small process that does nothing but watch: when its owner is gone, or asks for
-// it, it kills the server with all its processes and removes the folder. It also adopts what a
-// killed server leaves behind, so that a crash is complete before anybody starts the server again.
+// is the child of a small process that only watches: when its owner is gone, or asks for it, it
+// kills the server with all its processes and removes the folder. It also adopts what a
+// killed server leaves behind, so that a crash is complete before the server is started again.
 #pragma once
 
 #include <filesystem>
@@ -19,8 +19,8 @@ namespace holdfast::dsql {
 
 // When a watchdog's work is over, besides the death of its owner.
 enum class Lifetime {
-    handle,  // With the Watchdog object; the server may go and come.
-    server,  // With the server; the object may go at once.
+    handle,  // With the Watchdog object; the server may stop and start.
+    server,  // With the server; the object may be destroyed earlier.
 };
 
 // Where the newest PostgreSQL of this machine has its programs. Throws if there is none.
@@ -29,7 +29,7 @@ enum class Lifetime {
 struct ServerPlan {
     std::filesystem::path programs = newest_postgres();
     std::filesystem::path folder;  // Removed at the end. Holds the socket and the log.
-    std::filesystem::path data;    // Made if it is not there.
+    std::filesystem::path data;    // Created if it does not exist.
     bool durable = false;          // A new cluster reaches the disk before it is used.
     std::map<std::string, std::string> settings{};
     pid_t owner;
@@ -52,7 +52,7 @@ public:
     [[nodiscard]] bool server_lives();
 
 private:
-    // Whether the server lives once the command has been obeyed.
+    // Whether the server runs once the command has been carried out.
     bool ask(char command);
 
     UniqueFd control_;

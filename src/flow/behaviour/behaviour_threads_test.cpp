@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "behaviour/test/behaviour_fixture.hpp"
+#include <fmt/core.h>
 
 namespace holdfast::flow::tests {
 namespace {
@@ -15,7 +16,7 @@ class Patient {
 public:
     std::string operator()(ActivityContext& ctx) {
         holding_.count_down();
-        std::stop_callback on_stop(ctx.stop_token(), [this] {
+        const std::stop_callback on_stop(ctx.stop_token(), [this] {
             stopped_ = true;
             stopped_.notify_all();
         });
@@ -131,11 +132,11 @@ TEST_F(ThreadsBehaviour, WhatWaitsBehindSomethingLongIsLeftToOthers) {
         auto texts = co_await all(std::move(all_of_it));
         co_return texts[0];
     });
-    Runtime threads(store, behaviour_registry(), one_by_one());
+    const Runtime threads(store, behaviour_registry(), one_by_one());
     start("crowd", "c");
     begun.wait();
     Store elsewhere(*place.db);
-    Runtime other(elsewhere, behaviour_registry(), threaded());
+    const Runtime other(elsewhere, behaviour_registry(), threaded());
     while (seen.of("short") < 5) {
         std::this_thread::yield();
     }
@@ -146,7 +147,7 @@ TEST_F(ThreadsBehaviour, WhatWaitsBehindSomethingLongIsLeftToOthers) {
 }
 
 // A plain function cannot be ended from outside. Its answer is fenced off, it is counted, and
-// another thread takes its place; the reference aborts the task instead.
+// another thread takes its place.
 TEST_F(ThreadsBehaviour, AnActivityThatDoesNotListenLosesItsPlace) {
     HOLDFAST_CHECK("runtime activity_aborted_after_cancellation_grace");
     HOLDFAST_CHECK("runtime single_thread_1x1_runaway_activity_aborted");
@@ -165,7 +166,7 @@ TEST_F(ThreadsBehaviour, AnActivityThatDoesNotListenLosesItsPlace) {
     });
     RuntimeOptions options = one_by_one();
     options.cancel_grace = 1ms;
-    Runtime threads(store, behaviour_registry(), options);
+    const Runtime threads(store, behaviour_registry(), options);
     start("waits", "w", "runaway");
     holding.wait();
     client.cancel("w", "enough");
@@ -200,7 +201,7 @@ TEST_F(ThreadsBehaviour, AnActivityMayRunLongerThanItsLease) {
                                       ctx.activity<&work>("long", "c"));
         co_return a + b + c;
     });
-    Runtime threads(store, behaviour_registry(), options);
+    const Runtime threads(store, behaviour_registry(), options);
     start("three", "t");
     holding.wait();
     const auto until_us = [&] {
@@ -258,15 +259,15 @@ TEST_F(ThreadsBehaviour, ManyWritersOfKeysDoNotDisturbEachOther) {
     code("rounds", [](Context& ctx, std::string self, std::string round) -> Task<std::string> {
         const std::int64_t sum = ctx.kv().get<std::int64_t>("sum").value_or(0);
         ctx.kv().set("sum", sum + 1);
-        std::string same = co_await ctx.activity<&work>("echo", round);
+        const std::string same = co_await ctx.activity<&work>("echo", round);
         if (round != "5") {
             co_return again(self, std::to_string(std::stoi(same) + 1));
         }
         std::string stored = co_await ctx.activity<&work>("read", ctx.instance());
         co_return stored;
     });
-    Runtime one(store, behaviour_registry(), threaded());
-    Runtime two(store, behaviour_registry(), threaded());
+    const Runtime one(store, behaviour_registry(), threaded());
+    const Runtime two(store, behaviour_registry(), threaded());
     constexpr int actors = 30;
     for (int i = 0; i < actors; ++i) {
         start("rounds", "a-" + std::to_string(i), "1");
@@ -291,20 +292,20 @@ TEST_F(ThreadsBehaviour, ManyWorkflowsWithTheSameAndWithOtherActivities) {
         return arg;
     });
     code("one of many", [](Context& ctx, std::string, std::string arg) -> Task<std::string> {
-        std::string same = co_await ctx.activity<&work>("shared", arg);
-        std::string own = co_await ctx.activity<&work>("only " + arg, same + "!");
+        const std::string same = co_await ctx.activity<&work>("shared", arg);
+        const std::string own = co_await ctx.activity<&work>("only " + arg, same + "!");
         const RetryPolicy policy{.attempts = 3, .first = 1ms};
-        std::string retried = co_await ctx.activity<&work>("flaky", arg).retry(policy);
+        const std::string retried = co_await ctx.activity<&work>("flaky", arg).retry(policy);
         co_return own + retried;
     });
-    Runtime threads(store, behaviour_registry(), threaded());
+    const Runtime threads(store, behaviour_registry(), threaded());
     constexpr int workflows = 20;
     for (int i = 0; i < workflows; ++i) {
         start("one of many", "w-" + std::to_string(i), std::to_string(i));
     }
     for (int i = 0; i < workflows; ++i) {
         const std::string arg = std::to_string(i);
-        EXPECT_EQ(wait("w-" + arg), arg + "!" + arg);
+        EXPECT_EQ(wait("w-" + arg), fmt::format("{0}!{0}", arg));
         EXPECT_EQ(seen.of("only " + arg), 1);
     }
     EXPECT_EQ(seen.of("shared"), workflows);

@@ -7,15 +7,15 @@ namespace holdfast::flow::tests {
 namespace {
 
 Task<std::string> hears_two(Context& ctx, std::string, std::string) {
-    std::string one = co_await ctx.receive(inbox);
-    std::string done = co_await ctx.activity<&work>("step", one);
-    std::string two = co_await ctx.receive(inbox);
+    const std::string one = co_await ctx.receive(inbox);
+    const std::string done = co_await ctx.activity<&work>("step", one);
+    const std::string two = co_await ctx.receive(inbox);
     co_return done + two;
 }
 
 // Deployed by mistake: it does not do what the histories say.
 Task<std::string> careless(Context& ctx, std::string, std::string) {
-    std::string one = co_await ctx.receive(inbox);
+    const std::string one = co_await ctx.receive(inbox);
     co_await ctx.sleep(1s);
     std::string done = co_await ctx.activity<&work>("step", one);
     co_return done;
@@ -83,7 +83,7 @@ TEST_P(BlockedBehaviour, ItsMailIsKeptInOrder) {
     code("all", [](Context& ctx, std::string, std::string) -> Task<std::string> {
         std::string text;
         while (text.size() < 4) {
-            std::string more = co_await ctx.receive(inbox);
+            const std::string more = co_await ctx.receive(inbox);
             text += more;
         }
         co_return text;
@@ -129,6 +129,36 @@ TEST_P(BlockedBehaviour, AnOperatorMayTerminateIt) {
     EXPECT_EQ(failure("w").message, "by ann");
     EXPECT_EQ(place.db.number("SELECT count(*) FROM flow_messages"), 0);
     EXPECT_EQ(client.stats().blocked, 0);
+}
+
+TEST_P(BlockedBehaviour, AnOperatorMayFailIt) {
+    block_by_careless_build("w");
+    client.fail("w", "the order is void");
+    run();
+    EXPECT_EQ(status("w"), Status::failed);
+    EXPECT_EQ(failure("w").kind, FailureKind::application);
+    EXPECT_EQ(failure("w").type, "FailedByOperator");
+    EXPECT_EQ(failure("w").message, "the order is void");
+    EXPECT_FALSE(info("w").blocked);
+    EXPECT_EQ(place.db.number("SELECT count(*) FROM flow_messages"), 0);
+    EXPECT_EQ(client.stats().blocked, 0);
+    // That was not the code's end: what happened before it can go on.
+    deploy(&hears_two, "old");
+    client.reset("w", {.to = ResetTo::before_failure});
+    run();
+    EXPECT_EQ(result("w"), "ab") << "with the message that waited";
+    EXPECT_EQ(seen.of("step"), 1);
+}
+
+TEST_P(BlockedBehaviour, OneThatNoWorkerHasTheCodeOfMayBeFailedToo) {
+    runtime.emplace(store, test_registry(), of_build("another-program"));
+    client.start_by_name({}, "test.absent", "w", Payload{"[]"});
+    run();
+    client.fail("w", "never deployed");
+    run();
+    EXPECT_EQ(status("w"), Status::failed);
+    EXPECT_EQ(failure("w").message, "never deployed");
+    EXPECT_THAT(kinds("w"), ElementsAre("workflow_started", "cancel_requested", "workflow_failed"));
 }
 
 TEST_P(BlockedBehaviour, AnOperatorMayResetIt) {

@@ -1,5 +1,5 @@
-// Who is told that something is no longer wanted: children, activities that wait, and signals that
-// come too early. Activities that run are in behaviour_threads_test.cpp.
+// What a cancellation reaches: children, activities that wait, and signals that come too early.
+// Activities that run are in behaviour_threads_test.cpp.
 #include "behaviour/test/behaviour_fixture.hpp"
 
 namespace holdfast::flow::tests {

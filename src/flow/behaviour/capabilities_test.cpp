@@ -27,7 +27,7 @@ protected:
     // An instance that an engine of this version has begun, with mail to look at.
     void begun_by(const std::string& id, Version engine) {
         run_script("waits", id);
-        runtime.reset();  // Nobody has it in memory.
+        runtime.reset();  // It is in no process's memory.
         place.db.execute(
             "UPDATE flow_instances SET engine = " + std::to_string(engine_number(engine)) +
             " WHERE instance_id = '" + id + "'");
@@ -64,8 +64,7 @@ TEST_F(CapabilityBehaviour, AnExecutionIsPinnedToTheEngineThatBeganIt) {
     EXPECT_EQ(pin("imported"), engine_number(future));
 }
 
-// The reference takes such an execution, gives it back with a delay, and in the end calls it
-// poison. Here it is never taken: nothing is counted, delayed or said.
+// Such an execution is never claimed: nothing is counted, delayed or logged.
 TEST_F(CapabilityBehaviour, WhatARuntimeCannotReplayItLeavesAlone) {
     HOLDFAST_CHECK("runtime runtime_abandons_incompatible_execution");
     HOLDFAST_CHECK("runtime runtime_abandon_reaches_max_attempts_and_poisons");

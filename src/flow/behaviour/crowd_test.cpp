@@ -10,7 +10,7 @@ constexpr Channel<std::int64_t> numbers{"numbers"};
 // Reads `count` numbers, which must come in order, and tells how far it is.
 Task<std::string> read_numbers(Context& ctx, std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) {
-        std::int64_t number = co_await ctx.receive(numbers);
+        const std::int64_t number = co_await ctx.receive(numbers);
         if (number != i) {
             co_return "got " + std::to_string(number) + " after " + std::to_string(i - 1);
         }
@@ -112,17 +112,18 @@ TEST_P(Crowds, WhatWasNotReadGoesAlongToTheNextExecution) {
 TEST_P(Crowds, ACrowdOfAnswersDoesNotKill) {
     code("fans", [](Context& ctx, std::string, std::string) -> Task<std::string> {
         std::vector<Task<std::string>> all_of;
+        all_of.reserve(400);
         for (int i = 0; i < 400; ++i) {
             all_of.push_back([](Context& inner, int number) -> Task<std::string> {
                 const std::string text = std::to_string(number);
-                std::string one = co_await inner.activity<&work>("one", text);
+                const std::string one = co_await inner.activity<&work>("one", text);
                 inner.status(one);
                 inner.kv().set("last", one);
                 std::string two = co_await inner.activity<&work>("two", one);
                 co_return two;
             }(ctx, i));
         }
-        std::vector<std::string> texts = co_await all(std::move(all_of));
+        const std::vector<std::string> texts = co_await all(std::move(all_of));
         co_return std::to_string(texts.size());
     });
     run_script("fans", "w");
@@ -154,9 +155,41 @@ TEST_P(Crowds, AMalformedMessageIsAFailureThatTheCodeMayHandle) {
     EXPECT_THAT(result("w"), HasSubstr(" then 7"));
 }
 
+// Whichever way it is read, the failure names where it came from, as what it was read, and why not.
+TEST_P(Crowds, AMalformedMessageIsNamedByEveryWayToReadIt) {
+    code("reads", [](Context& ctx, std::string, std::string) -> Task<std::string> {
+        co_await ctx.sleep(1h);
+        std::string text;
+        try {
+            (void)ctx.try_receive(numbers);
+        } catch (const DecodeError& error) {
+            text = error.info().message;
+        }
+        auto outcome = co_await ctx.receive(numbers).outcome();
+        text += outcome ? " and a number" : " and " + outcome.failure().message;
+        try {
+            (void)co_await any(ctx.await_signal(bell), ctx.sleep(1h));
+        } catch (const DecodeError& error) {
+            text += " and " + error.info().message;
+        }
+        co_return text;
+    });
+    run_script("reads", "w");
+    client.send("w", ChannelMessage{"numbers", Payload{R"("seven")"}});
+    client.send("w", ChannelMessage{"numbers", Payload{"null"}});
+    run();
+    advance(1h);
+    EXPECT_EQ(status("w"), Status::running) << "it goes on";
+    client.send("w", SignalMessage{"bell", Payload{"7"}});
+    run();
+    EXPECT_THAT(result("w"), HasSubstr("a message of channel 'numbers' is not a long"));
+    EXPECT_THAT(result("w"), HasSubstr(" and a message of channel 'numbers' is not a long"));
+    EXPECT_THAT(result("w"), HasSubstr(" and a message of signal 'bell' is not a std::string: "));
+}
+
 TEST_P(Crowds, AMalformedMessageThatIsNotHandledIsNamedInTheEnd) {
     code("careless", [](Context& ctx, std::string, std::string) -> Task<std::string> {
-        std::int64_t number = co_await ctx.receive(numbers).timeout(1h);
+        const std::int64_t number = co_await ctx.receive(numbers).timeout(1h);
         co_return std::to_string(number);
     });
     run_script("careless", "w");

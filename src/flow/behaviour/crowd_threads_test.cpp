@@ -20,7 +20,7 @@ Workflow<std::string> sums(Context& ctx, std::int64_t count, bool gated) {
     }
     std::vector<std::int64_t> next(senders, 0);
     for (std::int64_t i = 0; i < count; ++i) {
-        std::int64_t number = co_await ctx.receive(crowd);
+        const std::int64_t number = co_await ctx.receive(crowd);
         const auto sender = static_cast<std::size_t>(number % senders);
         if (number / senders != next[sender]++) {
             co_return "out of order";
@@ -48,6 +48,7 @@ void send_and_read(std::int64_t count) {
     options.shadow_replay_every = 8;
     client.start<&sums>("w", senders * count, false);
     std::vector<std::jthread> threads;
+    threads.reserve(static_cast<std::size_t>(senders));
     for (std::int64_t sender = 0; sender < senders; ++sender) {
         threads.emplace_back([&place, sender, count] {
             Client mine(*place.store);
@@ -57,7 +58,7 @@ void send_and_read(std::int64_t count) {
         });
     }
     for (std::int64_t seen_version = 0; !is_final(client.info("w")->status);) {
-        Runtime runtime(*place.store, registry, options);
+        const Runtime runtime(*place.store, registry, options);
         seen_version = client.wait_for_status("w", seen_version, 60s).status_version;
         seen_version = client.wait_for_status("w", seen_version, 60s).status_version;
     }
@@ -80,11 +81,11 @@ TEST(CrowdThreads, MessagesThatPiledUpAreReadInSeveralTurns) {
         client.signal("w", crowd, i);
     }
     {
-        Runtime runtime(*place.store, registry);
+        const Runtime runtime(*place.store, registry);
         client.signal("w", opening, "open");
         (void)client.wait_for_status("w", 0, 60s);
     }
-    Runtime runtime(*place.store, registry);  // From the history, with its portions.
+    const Runtime runtime(*place.store, registry);  // From the history, with its portions.
     EXPECT_EQ(client.result<&sums>("w", 60s).value(), "read 2400");
     std::size_t continued = 0;
     for (const Event& event : client.history("w")) {

@@ -113,7 +113,7 @@ TEST_P(DeletionBehaviour, ATreeThatStillRunsIsDeletedByForce) {
     HOLDFAST_CHECK("runtime delete_orphan_race_condition_detection");
     run_script("family", "root", "waits");
     EXPECT_EQ(refusal("root"), Code::condition_failed);
-    // Whoever names a tree by hand may have missed a child that was born meanwhile.
+    // A tree that is listed by hand may lack a child that started meanwhile.
     const std::vector<std::string> without_the_leaf{"root", "root/child"};
     EXPECT_EQ(test::code_of([&] { client.provider().delete_exactly(without_the_leaf, true); }),
               Code::condition_failed);

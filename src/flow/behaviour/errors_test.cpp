@@ -10,7 +10,7 @@ namespace {
 
 // An order is paid and shipped, and paid back if it cannot be shipped.
 Task<std::string> order(Context& ctx, std::string, std::string) {
-    std::string paid = co_await ctx.activity<&work>("debit", "7");
+    const std::string paid = co_await ctx.activity<&work>("debit", "7");
     std::string failed;
     try {
         co_await ctx.activity<&work>("ship", paid);
@@ -18,7 +18,7 @@ Task<std::string> order(Context& ctx, std::string, std::string) {
         failed = failure.type();
     }
     if (!failed.empty()) {
-        std::string back = co_await ctx.activity<&work>("credit", paid);
+        const std::string back = co_await ctx.activity<&work>("credit", paid);
         co_return "paid back " + back + ": " + failed;
     }
     co_return "shipped";
@@ -117,7 +117,7 @@ TEST_F(ErrorBehaviour, AnActivityThatNoWorkerHasWaitsHoweverLong) {
     HOLDFAST_CHECK("runtime backoff_calculation");
     code("asks", [](Context& ctx, std::string, std::string) -> Task<std::string> {
         const Payload input{"[]"};
-        Payload answer = co_await ctx.activity("test.nobody", input);
+        const Payload answer = co_await ctx.activity("test.nobody", input);
         co_return answer.json;
     });
     RuntimeOptions options = manual_options();
@@ -155,7 +155,6 @@ TEST_F(ErrorBehaviour, WhatComesAfterTheEndChangesNothing) {
     EXPECT_EQ(result("e"), "done");
 }
 
-// The reference documents a cap that it does not have, and its test accepts a timeout.
 // A name that no database takes is found where the code says it, not when the turn is committed
 // together with other workflows' turns.
 TEST_F(ErrorBehaviour, NamesThatCannotBeStoredAreTheCodesFailure) {
@@ -208,7 +207,7 @@ TEST_F(ErrorBehaviour, AChildsIdThatGrowsTooLongIsNamed) {
 TEST_F(ErrorBehaviour, WhatIsNoJsonIsRefusedAtTheDoor) {
     code("bytes", [](Context& ctx, std::string, std::string) -> Task<std::string> {
         const Payload nonsense("{nonsense");
-        Payload reply = co_await ctx.activity("test.work", nonsense);
+        const Payload reply = co_await ctx.activity("test.work", nonsense);
         co_return reply.json;
     });
     run_script("bytes", "b");
@@ -250,7 +249,7 @@ class Mismatches : public Behaviour {
 protected:
     Mismatches() {
         code("waits", [](Context& ctx, std::string, std::string) -> Task<std::string> {
-            std::string text = co_await ctx.receive(inbox);  // Event 2.
+            const std::string text = co_await ctx.receive(inbox);  // Event 2.
             std::string done = co_await ctx.activity<&work>("step", text).tag("nobody");
             co_return done;
         });
@@ -294,9 +293,8 @@ TEST_F(Mismatches, AnAnswerToWhatWasNotAskedIsFound) {
     }
 }
 
-// In the reference an answer that nobody has awaited when the execution continues, or one of an
-// execution that never was, is nondeterminism. Here answers of other executions are passed over,
-// and code need not await what it asked for.
+// Answers of other executions are not nondeterminism, and code need not await what it asked for
+// before its execution continues.
 TEST_F(Mismatches, AnswersOfOtherExecutionsArePassedOver) {
     HOLDFAST_CHECK("runtime continue_as_new_with_unconsumed_completion_triggers_nondeterminism");
     HOLDFAST_CHECK("runtime execution_id_filtering_prevents_cross_execution_completions");
@@ -307,11 +305,11 @@ TEST_F(Mismatches, AnswersOfOtherExecutionsArePassedOver) {
     HOLDFAST_CHECK("runtime activity_completes_after_continue_as_new");
     code("rounds", [](Context& ctx, std::string self, std::string round) -> Task<std::string> {
         auto step = ctx.start(ctx.activity<&work>("step", round).tag("nobody"));
-        std::string text = co_await ctx.receive(inbox);
+        const std::string text = co_await ctx.receive(inbox);
         if (round == "1") {
             co_return again(self, "2");
         }
-        std::string answer = co_await step;
+        const std::string answer = co_await step;
         co_return text + answer;
     });
     run_script("rounds", "r", "1");
@@ -333,9 +331,9 @@ TEST_F(Mismatches, WhatComesTwiceIsTakenOnce) {
     HOLDFAST_CHECK("runtime timer_duplicate_workitems_dedup");
     HOLDFAST_CHECK("runtime activity_duplicate_completion_workitems_dedup");
     code("mixed", [](Context& ctx, std::string, std::string) -> Task<std::string> {
-        std::string rung = co_await ctx.await_signal(bell);                           // 2
-        co_await ctx.sleep(1h);                                                       // 4
-        std::string done = co_await ctx.activity<&work>("step", rung).tag("nobody");  // 6
+        const std::string rung = co_await ctx.await_signal(bell);                           // 2
+        co_await ctx.sleep(1h);                                                             // 4
+        const std::string done = co_await ctx.activity<&work>("step", rung).tag("nobody");  // 6
         co_await ctx.receive(inbox);
         co_return rung + done;
     });

@@ -10,9 +10,10 @@ Task<std::string> family(Context& ctx, std::string, std::string) {
     auto child = ctx.start(ctx.child<&sleeper>(3'600).id("child"));
     auto far_away = ctx.start(ctx.activity<&work>("far", "").tag("elsewhere"));
     for (;;) {
-        std::string message = co_await ctx.receive(inbox);
+        const std::string message = co_await ctx.receive(inbox);
         if (message == "crowd") {
             std::vector<Op<std::int64_t>> many;
+            many.reserve(1'000);
             for (std::int64_t i = 0; i < 1'000; ++i) {
                 many.push_back(ctx.child<&chain>(1));
             }
@@ -92,8 +93,44 @@ TEST_P(ForcedEnd, CodeThatWouldNotRepeatItself) {
 }
 
 TEST_P(ForcedEnd, PoisonWhoseHistoryCanBeRead) {
-    poison(test_registry());  // Nobody has its code.
+    poison(test_registry());  // No worker has its code.
     expect_called_back(FailureKind::poison);
+}
+
+// Any open instance may be failed, and its code is not asked: also one that is suspended.
+TEST_P(ForcedEnd, AFailureThatAnOperatorAskedFor) {
+    client.suspend("p", "wait");
+    run();
+    client.fail("p", "the order is void");
+    run();
+    expect_called_back(FailureKind::application);
+    EXPECT_EQ(failure("p").type, "FailedByOperator");
+    EXPECT_EQ(failure("p").message, "the order is void");
+    EXPECT_THAT(kinds("p"),
+                ElementsAre("workflow_started",
+                            "child_scheduled",
+                            "activity_scheduled",
+                            "message_awaited",
+                            "workflow_suspended",
+                            "cancel_requested",
+                            "operation_cancelled",
+                            "operation_cancelled",
+                            "workflow_failed"));
+    EXPECT_EQ(check_replay("p", &detail::run_program<&script>, client.history("p")), std::nullopt);
+    EXPECT_EQ(client.fail("p", "again"), Delivery::ended);
+}
+
+TEST_P(ForcedEnd, AFailedChildIsAFailureThatItsParentMayHandle) {
+    code("parent", [](Context& ctx, std::string, std::string) -> Task<std::string> {
+        auto slept = co_await ctx.child<&sleeper>(3'600).id("c").outcome();
+        std::string text = slept ? "slept" : slept.failure().message;
+        co_return text;
+    });
+    run_script("parent", "q");
+    client.fail("c", "wake up");
+    run();
+    EXPECT_EQ(status("c"), Status::failed);
+    EXPECT_THAT(result("q"), HasSubstr("wake up"));
 }
 
 TEST_P(ForcedEnd, PoisonWhoseHistoryCannotBeRead) {

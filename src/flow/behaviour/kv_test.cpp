@@ -188,8 +188,7 @@ TEST_P(KvBehaviour, TheNextExecutionReadsWritesAndErasesWhatItWasLeft) {
     EXPECT_THAT(keys("r"), ElementsAre("last", "round 2", "round 3", "sum"));
 }
 
-// In the reference a pruned execution takes along the keys that only it had written. Here keys
-// belong to the instance, and pruning never takes any.
+// Keys belong to the instance, also those that only one execution has written.
 TEST_P(KvBehaviour, PruningOldExecutionsTakesNoKeys) {
     HOLDFAST_CHECK("runtime kv_prune_execution_removes_orphan_keys");
     HOLDFAST_CHECK("runtime kv_bulk_prune");
@@ -327,10 +326,8 @@ TEST_P(KvBehaviour, AParentAndItsChildHaveTheirOwnKeys) {
     EXPECT_EQ(value("c", "who"), std::nullopt);
 }
 
-// The reference has a call that erases what is older than a moment. It compares clocks that differ
-// on replay and goes through its keys in no order, so it can fail the next turn. Here the code does
-// it itself: keys come sorted, ctx.now() is the same on replay, and what an age means is the code's
-// own.
+// The context has no call that erases what is older than a moment. The code does it itself: keys
+// come sorted, ctx.now() is the same on replay, and what an age means is the code's own.
 TEST_P(KvBehaviour, OldKeysAreErasedByTheirOwnStamps) {
     HOLDFAST_CHECK("runtime kv_prune_old_values_by_timestamp");
     HOLDFAST_CHECK("runtime kv_prune_with_zero_threshold_does_nothing");
@@ -380,8 +377,8 @@ TEST_P(KvBehaviour, OldKeysAreErasedByTheirOwnStamps) {
     EXPECT_EQ(result("c"), "0 0 2 2 1");
 }
 
-// The reference has a call for it, which is an activity inside. Here it is one in plain
-// sight: it asks a client, and its answer is in the history like any other.
+// The keys of another instance are read by an activity: it asks a client, and its answer is in the
+// history like any other.
 class KvOfOthers : public KvBehaviour {
 protected:
     KvOfOthers() {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "behaviour/test/behaviour_fixture.hpp"
+#include <fmt/core.h>
 
 #include <holdfast/base/error.hpp>
 #include <holdfast/base/log_capture.hpp>
@@ -16,7 +17,7 @@ class ManagementBehaviour : public StoredBehaviour {
 protected:
     ManagementBehaviour() {
         code("waits", [](Context& ctx, std::string, std::string arg) -> Task<std::string> {
-            std::string text = co_await ctx.receive(inbox);
+            const std::string text = co_await ctx.receive(inbox);
             if (text == "fail") {
                 throw permanent("Sad", "no stock");
             }
@@ -25,7 +26,7 @@ protected:
     }
 };
 
-// The reference asks first whether a provider can be administered. Every provider here can.
+// Every provider can be administered; there is nothing to ask first.
 TEST_P(ManagementBehaviour, AnEmptyStoreAnswersEverything) {
     HOLDFAST_CHECK("runtime capability_discovery");
     HOLDFAST_CHECK("runtime management_unknown_instance_errors");
@@ -143,6 +144,7 @@ Task<std::string> generated(Context& ctx, std::string self, std::string seed) {
         } else if (what == 2) {
             const unsigned width = 1 + below(4);
             std::vector<Op<std::string>> many;
+            many.reserve(width);
             for (unsigned k = 0; k < width; ++k) {
                 many.push_back(ctx.activity<&work>("step", arg));
             }
@@ -166,6 +168,7 @@ Task<std::string> generated(Context& ctx, std::string self, std::string seed) {
 class GeneratedWorkflows : public Behaviour {
 protected:
     static unsigned first_seed() {
+        // NOLINTNEXTLINE(concurrency-mt-unsafe): the environment does not change.
         const char* const chosen = std::getenv("HOLDFAST_SEED");
         return chosen != nullptr ? static_cast<unsigned>(std::strtoul(chosen, nullptr, 10)) : 1;
     }
@@ -233,6 +236,7 @@ TEST_F(Behaviour, ASmallLoadOfParallelWorkflows) {
     HOLDFAST_CHECK("runtime stress_infrastructure_minimal");
     code("fanout", [](Context& ctx, std::string, std::string) -> Task<std::string> {
         std::vector<Op<std::string>> many;
+        many.reserve(5);
         for (int i = 0; i < 5; ++i) {
             many.push_back(ctx.activity<&work>("step", std::to_string(i)));
         }
@@ -263,11 +267,11 @@ TEST_F(Behaviour, ASmallLoadOfLargePayloads) {
     code("large", [](Context& ctx, std::string, std::string) -> Task<std::string> {
         std::size_t bytes = 0;
         for (const char* size : {"10000", "50000", "100000"}) {
-            std::string own = co_await ctx.activity<&work>("grow", size);
-            std::string childs = co_await ctx.child<&script>("child", size);
+            const std::string own = co_await ctx.activity<&work>("grow", size);
+            const std::string childs = co_await ctx.child<&script>("child", size);
             bytes += own.size() + childs.size();
         }
-        std::string message = co_await ctx.receive(inbox);
+        const std::string message = co_await ctx.receive(inbox);
         co_return std::to_string(bytes + message.size());
     });
     for (const char* id : {"l-1", "l-2"}) {
@@ -314,7 +318,7 @@ TEST_F(Behaviour, WorkflowsAndActivitiesLogAtEveryLevelAndReplayIsSilent) {
     EXPECT_EQ(status("s"), Status::completed);
     for (const std::string who : {"workflow", "activity"}) {
         for (const std::string level : {"debug", "info", "warn", "error"}) {
-            EXPECT_EQ(log.count("level=" + level + " event=\"from the " + who), 1U)
+            EXPECT_EQ(log.count(fmt::format("level={} event=\"from the {}", level, who)), 1U)
                 << level << " from the " << who;
         }
     }

@@ -50,30 +50,30 @@ protected:
         return options;
     }
 
-    double value(std::string_view name, Labels labels = {}) const {
+    [[nodiscard]] double value(std::string_view name, Labels labels = {}) const {
         return metrics.value(name, labels);
     }
-    double starts(std::string_view by, std::string_view version = "1.0.0") const {
+    [[nodiscard]] double starts(std::string_view by, std::string_view version = "1.0.0") const {
         return value("holdfast_flow_starts_total",
                      {{"workflow", "test.script"}, {"version", version}, {"by", by}});
     }
-    double ends(std::string_view status, std::string_view version = "1.0.0") const {
+    [[nodiscard]] double ends(std::string_view status, std::string_view version = "1.0.0") const {
         return value("holdfast_flow_ends_total",
                      {{"workflow", "test.script"}, {"version", version}, {"status", status}});
     }
-    double failures(std::string_view kind) const {
+    [[nodiscard]] double failures(std::string_view kind) const {
         return value("holdfast_flow_failures_total",
                      {{"workflow", "test.script"}, {"version", "1.0.0"}, {"kind", kind}});
     }
-    double activities(std::string_view outcome,
-                      std::string_view name = "test.work",
-                      std::string_view tag = "") const {
+    [[nodiscard]] double activities(std::string_view outcome,
+                                    std::string_view name = "test.work",
+                                    std::string_view tag = "") const {
         return value("holdfast_flow_activities_total",
                      {{"activity", name}, {"tag", tag}, {"outcome", outcome}});
     }
-    double active() const { return value("holdfast_flow_active_instances"); }
-    double messages() const { return value("holdfast_flow_messages_waiting"); }
-    double queued() const { return value("holdfast_flow_activities_waiting"); }
+    [[nodiscard]] double active() const { return value("holdfast_flow_active_instances"); }
+    [[nodiscard]] double messages() const { return value("holdfast_flow_messages_waiting"); }
+    [[nodiscard]] double queued() const { return value("holdfast_flow_activities_waiting"); }
 
     Metrics metrics;
 };
@@ -162,8 +162,8 @@ TEST_P(MetricsBehaviour, ActivitiesTellHowLongTheyRanAndHowLongTheyWaited) {
     EXPECT_GE(std::stod(text.substr(text.find("} ", line) + 2)), 0.02);
 }
 
-// Somebody's mistake, a missing program, a program that changed, and an end that was asked for are
-// different matters for those who are woken by them.
+// A mistake in the input, missing code, changed code, and a requested end call for different
+// reactions.
 TEST_P(MetricsBehaviour, FailuresAreToldApartByTheirKind) {
     HOLDFAST_CHECK("runtime error_classification_metrics");
     HOLDFAST_CHECK("runtime separate_error_counters_exported");
@@ -178,7 +178,7 @@ TEST_P(MetricsBehaviour, FailuresAreToldApartByTheirKind) {
     });
     code("lost", [](Context& ctx, std::string, std::string) -> Task<std::string> {
         const Payload input{"[]"};
-        Payload answer = co_await ctx.activity("test.nobody", input);
+        const Payload answer = co_await ctx.activity("test.nobody", input);
         co_return answer.json;
     });
     code("changed", [](Context& ctx, std::string, std::string) -> Task<std::string> {

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "behaviour/test/behaviour_fixture.hpp"
+#include <fmt/core.h>
 
 #include <holdfast/base/error.hpp>
 
@@ -25,7 +26,7 @@ protected:
         options.shadow_replay_every = 1;
         return options;
     }
-    // Somebody in another process: it shares the database and nothing else.
+    // A client in another process: it shares the database and nothing else.
     sql::Database other_db{place.db.url(), place.db.options()};
     Store other_store{other_db};
     Client caller{other_store};
@@ -39,7 +40,7 @@ TEST_P(PollingBehaviour, WhatAnotherProcessStartedIsFound) {
     EXPECT_EQ(RuntimeOptions{}.poll_max, 1s);
     for (const milliseconds poll_max : {RuntimeOptions{}.poll_max, 200ms, 5ms}) {
         const std::string id = "q-" + std::to_string(poll_max.count());
-        Runtime threads(store, behaviour_registry(), threaded(poll_max));
+        const Runtime threads(store, behaviour_registry(), threaded(poll_max));
         caller.start<&script>(id, "quick", "found");
         EXPECT_EQ(*caller.result<&script>(id, 60s), "found") << id;
     }
@@ -48,7 +49,7 @@ TEST_P(PollingBehaviour, WhatAnotherProcessStartedIsFound) {
 TEST_P(PollingBehaviour, WorkInTheSameProcessIsFoundAtOnce) {
     HOLDFAST_CHECK("runtime long_poll_returns_early_on_work");
     HOLDFAST_CHECK("runtime dispatcher_uses_long_polling");
-    Runtime threads(store, behaviour_registry(), threaded(1h));  // Nobody looks by chance.
+    const Runtime threads(store, behaviour_registry(), threaded(1h));  // No poll by chance.
     for (int i = 0; i < 10; ++i) {
         const std::string id = "q-" + std::to_string(i);
         client.start<&script>(id, "quick", id);
@@ -76,7 +77,7 @@ TEST_P(PollingBehaviour, ALongTurnKeepsItsInstance) {
     RuntimeOptions options = threaded(5ms);
     options.workflow_lease = 6s;  // A third of it is how late a busy machine may be.
     options.shadow_replay_every = 0;
-    Runtime threads(store, behaviour_registry(), options);
+    const Runtime threads(store, behaviour_registry(), options);
     caller.start<&script>("l", "long", "");
     holds.wait();
     const auto until_us = [&] {
@@ -93,9 +94,8 @@ TEST_P(PollingBehaviour, ALongTurnKeepsItsInstance) {
     EXPECT_EQ(threads.stats().turns_lost, 0);
 }
 
-// The reference has a buffer to choose, with a different rule for short leases; a lease of one
-// second is renewed there exactly when it runs out. Here a third of the lease is what passes
-// between renewals, whatever its length, and what is too short for that is refused.
+// A third of the lease passes between renewals, whatever its length. A lease that is too short for
+// that would be renewed when it has run out, so it is refused.
 TEST_P(PollingBehaviour, LeasesHaveDefaultsAndALeastLength) {
     HOLDFAST_CHECK("runtime default_lock_timeouts");
     HOLDFAST_CHECK("runtime custom_renewal_buffer");
@@ -103,9 +103,9 @@ TEST_P(PollingBehaviour, LeasesHaveDefaultsAndALeastLength) {
     EXPECT_EQ(RuntimeOptions{}.workflow_lease, 5s);
     EXPECT_EQ(RuntimeOptions{}.activity_lease, 30s);
     EXPECT_EQ(RuntimeOptions{}.session_lease, 30s);
-    for (milliseconds RuntimeOptions::* lease : {&RuntimeOptions::workflow_lease,
-                                                 &RuntimeOptions::activity_lease,
-                                                 &RuntimeOptions::session_lease}) {
+    for (milliseconds RuntimeOptions::* const lease : {&RuntimeOptions::workflow_lease,
+                                                       &RuntimeOptions::activity_lease,
+                                                       &RuntimeOptions::session_lease}) {
         RuntimeOptions options = manual_options();
         options.*lease = 1999ms;
         EXPECT_EQ(test::code_of([&] { Runtime(store, behaviour_registry(), options); }),
@@ -116,8 +116,8 @@ TEST_P(PollingBehaviour, LeasesHaveDefaultsAndALeastLength) {
     }
 }
 
-// In the reference only a worker with a name of its own shares a session between its slots; one
-// without runs it one by one. Here a session belongs to a runtime, and all its threads serve it.
+// A session belongs to a runtime, and all its threads serve it, whether the worker has a name of
+// its own or not.
 TEST_P(PollingBehaviour, AllThreadsOfARuntimeServeItsSessions) {
     HOLDFAST_CHECK("runtime two_slots_serve_same_session_concurrently");
     HOLDFAST_CHECK("runtime ephemeral_same_session_serialized");
@@ -134,10 +134,10 @@ TEST_P(PollingBehaviour, AllThreadsOfARuntimeServeItsSessions) {
         });
         RuntimeOptions options = threaded(5ms);
         options.worker_id = name;
-        Runtime threads(store, behaviour_registry(), options);
+        const Runtime threads(store, behaviour_registry(), options);
         const std::string id = std::string("t") + name;
         client.start<&script>(id, "two", "s" + id);
-        EXPECT_EQ(*client.result<&script>(id, 60s), "s" + id + "s" + id);
+        EXPECT_EQ(*client.result<&script>(id, 60s), fmt::format("s{0}s{0}", id));
     }
 }
 

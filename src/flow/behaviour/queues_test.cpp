@@ -1,4 +1,4 @@
-// Messages wait in their channels until somebody takes them; signals reach only who is waiting.
+// Messages wait in their channels until the code takes them; signals reach only a waiting workflow.
 #include "behaviour/test/behaviour_fixture.hpp"
 
 namespace holdfast::flow::tests {
@@ -103,7 +103,7 @@ TEST_P(QueueBehaviour, EachChannelHasItsOwnOrder) {
     EXPECT_EQ(result("q"), "12abc3");
 }
 
-// In the reference they are dropped. Here a message may be early: it waits for its instance.
+// A message may be early: it waits for its instance.
 TEST_P(QueueBehaviour, MessagesBeforeTheStartAreKept) {
     HOLDFAST_CHECK("runtime events_enqueued_before_start_orchestration_are_dropped");
     EXPECT_EQ(client.signal("q", inbox, std::string("early")), Delivery::early);

@@ -1,4 +1,6 @@
 // Processes that die, and work that is tried too often: what they leave is taken over, or ended.
+#include <algorithm>
+
 #include "behaviour/test/behaviour_fixture.hpp"
 
 namespace holdfast::flow::tests {
@@ -8,8 +10,8 @@ class RestartBehaviour : public StoredBehaviour {
 protected:
     RestartBehaviour() {
         code("steps", [](Context& ctx, std::string, std::string arg) -> Task<std::string> {
-            std::string one = co_await ctx.activity<&work>("one", arg + "1");
-            std::string heard = co_await ctx.receive(inbox);
+            const std::string one = co_await ctx.activity<&work>("one", arg + "1");
+            const std::string heard = co_await ctx.receive(inbox);
             std::string two = co_await ctx.activity<&work>("two", one + heard);
             co_return two;
         });
@@ -239,6 +241,37 @@ TEST_P(RestartBehaviour, AWorkflowThatKillsItsDispatchersIsPoison) {
     EXPECT_EQ(client.stats().messages, 0);
 }
 
+// Each time a process dies of one of them, it had claimed all of them.
+TEST_P(RestartBehaviour, OnlyTheWorkflowThatKillsItsDispatchersIsPoison) {
+    code("quick",
+         [](Context&, std::string, std::string arg) -> Task<std::string> { co_return arg; });
+    runtime.reset();
+    for (const char* id : {"guilty", "a", "b", "c", "d"}) {
+        start("quick", id, id);
+    }
+    dispatchers_die(5);
+    ClaimInstances ask{.count = 100, .attempts_shared_max = 3};
+    EXPECT_TRUE(
+        std::ranges::none_of(client.provider().claim_instances(ask), &ClaimedInstance::claimed));
+    ask.alone = true;
+    for (int deaths = 0; deaths < 6;) {
+        const auto claims = client.provider().claim_instances(ask);
+        ASSERT_EQ(claims.size(), 1U);
+        if (claims[0].instance == "guilty") {
+            ++deaths;
+            place.db.advance_clock(1min);
+        } else {  // It would have been run; here it steps aside.
+            client.provider().abandon_instance(claims[0], 30s, true);
+        }
+    }
+    restart();
+    run();
+    EXPECT_EQ(failure("guilty").kind, FailureKind::poison);
+    for (const char* id : {"a", "b", "c", "d"}) {
+        EXPECT_EQ(result(id), id);
+    }
+}
+
 TEST_P(RestartBehaviour, AnInstancePoisonedBeforeItsFirstTurnIsThereAllTheSame) {
     HOLDFAST_CHECK("runtime e2e_poison_message_creates_instance_if_missing");
     runtime.reset();
@@ -273,7 +306,7 @@ TEST_P(RestartBehaviour, PoisonReachesTheParent) {
 TEST_P(RestartBehaviour, AChildPoisonedBeforeItsFirstTurnStaysItsParents) {
     code("parent", [](Context& ctx, std::string, std::string) -> Task<std::string> {
         const Payload input{"[]"};
-        Payload answer = co_await ctx.child("test.nobody", input).id("c");
+        const Payload answer = co_await ctx.child("test.nobody", input).id("c");
         co_return answer.json;
     });
     run_script("parent", "p");

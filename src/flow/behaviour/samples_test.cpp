@@ -92,7 +92,7 @@ TEST_F(TypedSamples, TypesAndPlainPayloadsMix) {
     HOLDFAST_CHECK("runtime sample_mixed_string_and_typed_string_orch_fs");
     const Order order{.item = "tea", .count = 3};
     client.start<&typed_by_name>("typed", order);
-    // The other way round: started by its name, with JSON that somebody wrote.
+    // The other way round: started by its name, with JSON written by hand.
     client.start_by_name({}, "test.typed_order", "plain", Payload{R"([{"item":"tea","count":4}])"});
     run();
     EXPECT_EQ(cents<&typed_by_name>("typed"), 200);
@@ -428,7 +428,7 @@ TEST_F(Samples, AWholeRuntimeRunsOnItsCallersThread) {
     EXPECT_EQ(seen.of("where"), 3 * 2 * 2);
 }
 
-// Whoever says "for ever" does not mean "at once", which is what comes of adding it to now.
+// "For ever" must not become "at once", which is what comes of adding it to now.
 TEST_F(Samples, ForEverIsNotOver) {
     code("waits", [](Context& ctx, std::string, std::string) -> Task<std::string> {
         constexpr milliseconds ever = milliseconds::max();

@@ -30,7 +30,7 @@ TEST_F(SessionBehaviour, ASessionStaysWithTheWorkerThatTookItFirst) {
     works(first);
     for (int i = 0; i < 3; ++i) {
         client.signal("p", inbox, std::string("next"));
-        nodes.reverse();  // Whoever comes first finds it, and leaves it to the owner.
+        nodes.reverse();  // The first one finds it, and leaves it to the owner.
         everybody_works();
     }
     EXPECT_EQ(result("p"), "first/-/s first/-/s first/-/s ");

@@ -116,7 +116,7 @@ TEST_F(TagBehaviour, TheAnswerToAnotherProcesssQuestionIsNotLost) {
     Node& first = node("first", serving(TagFilter::only({"gpu"})));
     start("asks", "a");
     works(first);
-    Store elsewhere(*place.db);  // Nobody tells the first process what happens here.
+    Store elsewhere(*place.db);  // The first process is not told what happens here.
     Client caller(elsewhere);
     Runtime second(elsewhere, behaviour_registry(), manual_options());
     caller.signal("a", inbox, std::string("ask"));

@@ -8,8 +8,8 @@ namespace {
 
 // What the two versions have in common. An argument that is not empty is said with the version.
 Task<std::string> say_version(Context& ctx, std::string version, std::string arg) {
-    std::string heard = co_await ctx.receive(inbox);
-    std::string done = co_await ctx.activity<&work>("step", version + " " + arg + heard);
+    const std::string heard = co_await ctx.receive(inbox);
+    const std::string done = co_await ctx.activity<&work>("step", version + " " + arg + heard);
     co_return done + " as " + ctx.version();
 }
 
@@ -25,7 +25,7 @@ Workflow<std::string> greeter(Context& ctx, std::string arg) {
 // Eternal: the first version continues, the second one ends.
 template <int V>
 Workflow<std::string> eternal(Context& ctx, std::string arg) {
-    std::string heard = co_await ctx.receive(inbox);
+    const std::string heard = co_await ctx.receive(inbox);
     if (heard == "end") {
         co_return "v" + std::to_string(V) + " " + arg;
     }
@@ -93,8 +93,8 @@ TEST_F(VersionBehaviour, ChildrenAndDetachedOnesLikewise) {
     HOLDFAST_CHECK("runtime sample_versioning_sub_orchestration_explicit_vs_policy_fs");
     HOLDFAST_CHECK("runtime detached_versioned_uses_policy_latest");
     code("parent", [](Context& ctx, std::string, std::string) -> Task<std::string> {
-        std::string named = co_await ctx.child<&greeter<1>>("a").version("1.0.0");
-        std::string newest = co_await ctx.child<&greeter<1>>("b");
+        const std::string named = co_await ctx.child<&greeter<1>>("a").version("1.0.0");
+        const std::string newest = co_await ctx.child<&greeter<1>>("b");
         ctx.detach<&greeter<1>>("d-newest", "c");
         ctx.detach_by_name("test.greeter", "d-named", Payload{R"(["d"])"}, "1.0.0");
         co_return named + ", " + newest;
@@ -109,9 +109,9 @@ TEST_F(VersionBehaviour, AParentFindsTheNewVersionOfItsChildWithoutAChange) {
     HOLDFAST_CHECK("runtime parent_calls_child_upgrade_child_and_verify_latest_used");
     HOLDFAST_CHECK("runtime e2e_rolling_deployment_version_upgrade");
     code("parent", [](Context& ctx, std::string, std::string) -> Task<std::string> {
-        std::string before = co_await ctx.child<&greeter<1>>("a");
+        const std::string before = co_await ctx.child<&greeter<1>>("a");
         co_await ctx.receive(inbox);
-        std::string after = co_await ctx.child<&greeter<1>>("b");
+        const std::string after = co_await ctx.child<&greeter<1>>("b");
         co_return before + ", " + after;
     });
     restart(first());
@@ -220,12 +220,12 @@ TEST_F(VersionBehaviour, AVersionThatNoWorkerHasIsWaitedFor) {
 // --- code that changes under instances that live
 
 // The old code waited for a signal, which has no memory; the new one reads a channel. One build
-// serves both sorts of histories. (The reference proves it with events of a test build.)
+// serves both sorts of histories.
 TEST_F(VersionBehaviour, OldAndNewHistoriesAreServedByOneBuild) {
     HOLDFAST_CHECK("runtime e2e_upgrade_with_preexisting_v1_history");
     HOLDFAST_CHECK("runtime e2e_eternal_orch_v1_to_v2_event_upgrade");
     code("waits", [](Context& ctx, std::string self, std::string round) -> Task<std::string> {
-        std::string rung = co_await ctx.await_signal(bell);
+        const std::string rung = co_await ctx.await_signal(bell);
         co_return again(self, round + "(" + rung + ")");
     });
     run_script("waits", "w", "");
@@ -257,7 +257,7 @@ TEST_F(VersionBehaviour, ANewActivityRunsOnTheNodesThatHaveIt) {
     HOLDFAST_CHECK("runtime e2e_rolling_deployment_three_nodes");
     code("order", [](Context& ctx, std::string, std::string arg) -> Task<std::string> {
         const Payload input{R"(["new"])"};
-        Payload answer = co_await ctx.activity("test.greet", input);
+        const Payload answer = co_await ctx.activity("test.greet", input);
         co_return arg + Codec<std::string>::decode(answer.json);
     });
     runtime.reset();

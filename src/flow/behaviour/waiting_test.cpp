@@ -53,8 +53,8 @@ TEST_F(WaitingBehaviour, WhatWasBegunInTimeMayTakeLonger) {
     EXPECT_EQ(result("w"), "done");
 }
 
-// Whoever has taken it may have died before it began it. Then nobody has, and if its lease is
-// longer than the limit, that shows only later.
+// The worker that has taken it may have died before it began it. If its lease is longer than the
+// limit, that shows only later.
 TEST_F(WaitingBehaviour, WhatADeadWorkerHasTakenWasNotBegun) {
     for (const auto lease : {30s, 120s}) {
         const std::string id = "w" + std::to_string(lease.count());
@@ -150,7 +150,7 @@ TEST_F(WaitingBehaviour, AnotherLimitIsNoOtherCode) {
             co_await ctx.activity<&work>("where", "").tag("gpu").start_within(2h).ahead(1h);
         co_return where;
     });
-    nodes.clear();  // Nobody remembers the coroutine.
+    nodes.clear();  // The coroutine is in no memory.
     place.db.advance_clock(30s);
     node("render", serving(TagFilter::everything()));
     everybody_works();

@@ -19,14 +19,14 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// How often a reset is planned anew because the workflow went on meanwhile.
+// How often a reset is planned again because the workflow has taken a turn meanwhile.
 constexpr int reset_tries_max = 16;
 
-// A waiter looks for itself from time to time: what another process did reaches it only so. The
-// pause grows, and a local change ends it at once.
+// A waiting call polls, because changes by other processes do not wake it. The pause grows, and a
+// local change ends it at once.
 class LookInterval {
 public:
-    // What a runtime of this process has in hand needs no looking.
+    // An instance that a runtime of this process holds needs no fast polling.
     explicit LookInterval(bool in_hand = false) : pause_(in_hand ? longest : first) {}
     [[nodiscard]] Steady next(Steady until) {
         const Steady then = steady_clock::now() + pause_;
@@ -40,13 +40,13 @@ private:
     std::chrono::milliseconds pause_;
 };
 
-// A year for whoever says "for ever", which would be before now if it were simply added.
+// At most a year, because adding the longest duration would overflow.
 Steady until_after(milliseconds timeout) {
     constexpr milliseconds longest = std::chrono::years{1};
     return steady_clock::now() + std::min(timeout, longest);
 }
 
-// Code that has not come to its first wait by then keeps no client waiting.
+// How long a client waits for the first turn of the code.
 constexpr milliseconds first_turn_patience{1'000};
 constexpr std::size_t id_bytes_max = 256;
 
@@ -62,10 +62,10 @@ constexpr std::size_t id_bytes_max = 256;
                 fmt::format("'{}' {} within {} ms", id, what, timeout.count()));
 }
 
-// What is no JSON could never be read again, and neither could what stands beside it.
+// A payload that is not valid JSON would make the whole stored message unreadable.
 void require_storable(std::string_view what, const Payload& payload) {
     if (!is_json(payload.json)) {
-        throw InvalidArgument(fmt::format("{} is no JSON", what));
+        throw InvalidArgument(fmt::format("{} is not valid JSON", what));
     }
     if (payload.json.size() > payload_bytes_max) {
         throw Error(Code::limit_exceeded,
@@ -114,8 +114,8 @@ milliseconds delay_of(const StartOptions& options, Provider& provider) {
     return cron.next(now + options.delay, now + options.delay) - now;
 }
 
-// The keys that an execution began with: those that the ones before it left. Empty if one of them
-// is gone. An execution that was reset has left nothing; the next one began as it did.
+// The keys that an execution began with: those that the earlier ones left. Empty if one of them was
+// removed. An execution that was reset leaves none; the next one begins with the same keys as it.
 std::map<std::string, Payload> keys_before(Provider& provider,
                                            std::string_view id,
                                            ExecutionId execution,
@@ -324,6 +324,10 @@ Delivery Client::terminate(std::string_view id, std::string reason) {
     return send(id, CancelMessage{std::move(reason), true, 0});
 }
 
+Delivery Client::fail(std::string_view id, std::string reason) {
+    return send(id, CancelMessage{std::move(reason), true, 0, true});
+}
+
 Delivery Client::suspend(std::string_view id, std::string reason) {
     return send(id, SuspendMessage{std::move(reason)});
 }
@@ -360,7 +364,7 @@ ExecutionId Client::reset(std::string_view id, const ResetOptions& options) {
     }
     throw Error(Code::conflict,
                 holdfast::Outcome::not_applied,
-                fmt::format("'{}' goes on while it is being reset; suspend it first", id));
+                fmt::format("'{}' keeps running while it is being reset; suspend it first", id));
 }
 
 Payload Client::ask(

@@ -35,7 +35,7 @@ namespace {
 constexpr milliseconds drain_deadline{30'000};
 constexpr std::array verbs{"run", "start", "query", "update", "replay"};
 
-// The words of a command line: names with values, and the rest in order.
+// The words of a command line: options with values, and the rest in order.
 class Words {
 public:
     // Requires: `words` begins after the verb. `options` take a value; --json is the one that does
@@ -74,12 +74,16 @@ public:
     }
     void no_more() const {
         if (next_ != positional_.size()) {
-            throw InvalidArgument(fmt::format("'{}' is one word too many", positional_[next_]));
+            throw InvalidArgument(
+                fmt::format("unexpected argument '{}'; remove it", positional_[next_]));
         }
     }
     [[nodiscard]] std::string option(const std::string& name, std::string otherwise) const {
         const auto found = options_.find(name);
-        return found == options_.end() ? std::move(otherwise) : found->second;
+        if (found == options_.end()) {
+            return otherwise;
+        }
+        return found->second;
     }
     [[nodiscard]] milliseconds duration(const std::string& name, std::string otherwise) const {
         return std::chrono::duration_cast<milliseconds>(
@@ -107,7 +111,7 @@ Payload arguments_of(const std::string& text) {
         (void)split_array(text);
     } catch (const Undecodable&) {
         throw InvalidArgument(
-            fmt::format("{} is no JSON array of arguments; write '[{}]'", text, text));
+            fmt::format("{} is not a JSON array of arguments; write '[{}]'", text, text));
     }
     return Payload{text};
 }
@@ -123,7 +127,7 @@ DuplicatePolicy policy_of(const std::string& name) {
         return DuplicatePolicy::restart;
     }
     throw InvalidArgument(fmt::format(
-        "--on-duplicate '{}' is none; choose from reject, use-existing, restart", name));
+        "unknown --on-duplicate '{}'; choose from reject, use-existing, restart", name));
 }
 
 void require_workflow(const Registry& registry, const std::string& name) {
@@ -134,7 +138,7 @@ void require_workflow(const Registry& registry, const std::string& name) {
     }
 }
 
-// SIGTERM and SIGINT wait for take(), in this thread and in those it starts.
+// Holds SIGTERM and SIGINT back until take(), in this thread and in those it starts.
 class HeldSignals {
 public:
     HeldSignals() {
@@ -151,7 +155,7 @@ public:
         int signal = 0;
         ::sigwait(&held_, &signal);
     }
-    // From here on another one has its usual effect: whoever is impatient can end us.
+    // From here on another signal has its usual effect and ends the process at once.
     void release() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 private:
@@ -159,7 +163,7 @@ private:
     ::sigset_t before_{};
 };
 
-int run(const Registry& registry, Words words, sql::DatabaseOptions options) {
+int run(const Registry& registry, const Words& words, sql::DatabaseOptions options) {
     words.no_more();
     const std::string url = database_url(words);
     HeldSignals signals;
@@ -184,7 +188,7 @@ int run(const Registry& registry, Words words, sql::DatabaseOptions options) {
     return exit_done;
 }
 
-// What has ended, for people or for programs.
+// Prints how the workflow ended, as text or as JSON.
 int report_end(const InstanceInfo& info, bool json) {
     if (json) {
         fmt::print("{{\"id\":{},\"status\":{},\"{}\":{}}}\n",
@@ -231,7 +235,7 @@ int start(const Registry& registry, Words words, const sql::DatabaseOptions& dat
         }
         return exit_done;
     }
-    // Somebody must do the work; we have the code.
+    // No other worker may be running, and this program has the code.
     const Runtime runtime{store, registry};
     client.start_by_name(options, name, id, input);
     return report_end(client.wait(id, wait), words.json());
@@ -246,7 +250,7 @@ int ask(const Registry& registry, Words words, bool update, const sql::DatabaseO
     sql::Database db{database_url(words), options};
     Store store{db};
     Client client{store};
-    // If no worker is running, or as well as another, we answer ourselves.
+    // This runtime can answer if no worker is running.
     const Runtime runtime{store, registry, {.workflow_threads = 1, .activity_threads = 0}};
     try {
         const Payload reply = client.ask(id, timeout, update, name, input);
@@ -280,7 +284,7 @@ ExecutionId execution_of(const std::string& text) {
     ExecutionId number = 0;
     const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (failure != std::errc{} || end != text.data() + text.size() || number == 0) {
-        throw InvalidArgument(fmt::format("--execution '{}' is no number from 1 on", text));
+        throw InvalidArgument(fmt::format("--execution '{}' is not a positive number", text));
     }
     return number;
 }
@@ -343,9 +347,9 @@ int dispatch(const Registry& registry,
              std::vector<std::string> words,
              const sql::DatabaseOptions& options) {
     if (words.empty() || std::ranges::find(verbs, words.front()) == verbs.end()) {
-        throw InvalidArgument(fmt::format("say first what to do: {}{}",
-                                          fmt::join(verbs, ", "),
-                                          words.empty() ? "" : ", not " + words.front()));
+        const std::string what =
+            words.empty() ? "no command" : fmt::format("unknown command '{}'", words.front());
+        throw InvalidArgument(fmt::format("{}; choose from {}", what, fmt::join(verbs, ", ")));
     }
     const std::string name = words.front();
     words.erase(words.begin());

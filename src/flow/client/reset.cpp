@@ -70,8 +70,8 @@ void send_timer(ResetInstance& reset, EventId event, std::int64_t fire_at_ms) {
                               .visible_at_ms = fire_at_ms});
 }
 
-// Activities run again and timers are set again. Children go on: they answer to whoever has the
-// events that started them.
+// Activities run again and timers are set again. Children continue: they answer to the execution
+// that has the events that started them.
 void wait_again(ResetInstance& reset,
                 const std::map<EventId, const Event*>& open,
                 const WorkflowStarted& started,
@@ -105,7 +105,7 @@ void send(ResetInstance& reset, const std::string& instance, MessageBody body) {
         {.instance = instance, .message = Message{.execution = 0, .body = std::move(body)}});
 }
 
-// What somebody sent, once more. False: it is nothing of the sort.
+// Sends a message from outside again. False: the event is not such a message.
 bool send_again(ResetInstance& reset, const Event& event) {
     if (const auto* update = std::get_if<UpdateHandled>(&event.body)) {
         send(reset, reset.instance, UpdateMessage{update->request, update->name, update->input});
@@ -119,7 +119,7 @@ bool send_again(ResetInstance& reset, const Event& event) {
     return true;
 }
 
-// What came from outside after the point is not forgotten; what the execution did itself is.
+// What came from outside after the point is kept; what the execution did itself is not.
 void bring_along(ResetInstance& reset,
                  const std::map<EventId, const Event*>& open,
                  std::vector<Event> cut,
@@ -136,7 +136,7 @@ void bring_along(ResetInstance& reset,
         if (std::holds_alternative<ChildCompleted>(event.body) ||
             std::holds_alternative<ChildFailedEvent>(event.body)) {
             const auto child = open.find(event.source);
-            // One that failed and was reset itself will answer anew.
+            // One that failed and was reset itself will answer again.
             return child != open.end() &&
                    (std::holds_alternative<ChildCompleted>(event.body) ||
                     !runs(std::get<ChildScheduled>(child->second->body).instance));

@@ -65,6 +65,11 @@ public:
         }
         return std::nullopt;
     }
+    [[nodiscard]] std::optional<std::size_t> last_request() const {
+        return last([&](std::size_t i) {
+            return std::holds_alternative<CancelRequested>(history_[i].body);
+        });
+    }
     [[nodiscard]] std::optional<std::size_t> cancel_request() const {
         for (std::size_t i = 0; i < lived_; ++i) {
             if (std::holds_alternative<CancelRequested>(history_[i].body)) {
@@ -155,6 +160,11 @@ Cause cause_of_end(const std::vector<Event>& history) {
     }
     const Life life(history);
     const FailureInfo& failure = end->failure;
+    if (failure.type == failed_by_operator) {
+        if (const auto request = life.last_request()) {
+            return {.kept = *request, .event = history[*request]};
+        }
+    }
     if (failure.kind == FailureKind::cancelled) {
         if (const auto request = life.cancel_request()) {
             return {.kept = *request, .event = history[*request]};

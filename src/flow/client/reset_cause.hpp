@@ -1,4 +1,4 @@
-// What has ended an execution, as its history tells it.
+// What has ended an execution, by its history.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@ namespace holdfast::flow {
 [[nodiscard]] bool belongs_to_the_end(const Event& event);
 
 struct Cause {
-    std::size_t kept = 0;          // How many events stay if it has not happened.
+    std::size_t kept = 0;          // How many events precede it and are kept.
     std::optional<Event> event{};  // Empty: the code itself.
-    bool ran_out = false;          // It is a timeout, which has to begin anew.
+    bool ran_out = false;          // It is a timeout, which has to start again.
 };
 
 // Dates the last turn in `events` anew: timers that its code asks for begin then.

@@ -13,8 +13,8 @@ namespace {
 constexpr std::array<std::string_view, 7> kinds{
     "application", "timeout", "cancelled", "panic", "nondeterminism", "poison", "infrastructure"};
 
-// The words come from anywhere, what() of a foreign library included. What cannot be stored must
-// not travel further: a failure that cannot be written would be tried for ever.
+// The texts come from anywhere, for example from what() of another library. A failure that cannot
+// be stored would be retried for ever, so its texts are made storable here.
 FailureInfo storable(FailureInfo info) {
     info.type = valid_utf8(info.type);
     info.message = valid_utf8(info.message);

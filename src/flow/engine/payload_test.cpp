@@ -26,7 +26,7 @@ std::string refusal(std::string_view json) {
 }
 
 template <class T>
-void expect_round_trip(T value, std::string_view json) {
+void expect_round_trip(const T& value, std::string_view json) {
     EXPECT_EQ(Codec<T>::encode(value), json);
     EXPECT_EQ(Codec<T>::decode(json), value);
 }

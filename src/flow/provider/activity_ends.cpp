@@ -71,15 +71,15 @@ public:
             if (auto session = rows[0].get<std::optional<std::string>>(0)) {
                 sessions.insert(std::move(*session));
             }
-            woken.activities =
-                woken.activities || (ends_[i].again && ends_[i].again->delay <= milliseconds{0});
+            const auto& again = ends_[i].again;
+            woken.activities = woken.activities || (again && again->delay <= milliseconds{0});
             if (const std::optional<Letter>& letter = answers_[i]) {
                 letters[ends_[i].key.instance].push_back(*letter);
             }
         }
         for (const auto& [instance, some] : letters) {
             const sql::Rows mailbox = mailboxes.at(instance).rows();
-            if (!mailbox.empty()) {  // Else it has ended, and nobody waits for the answer.
+            if (!mailbox.empty()) {  // Else it has ended, and the answer is dropped.
                 deliver(tx, instance, some, mailbox);
             }
         }
@@ -90,9 +90,9 @@ public:
         return woken;
     }
 
-    // After a lost answer: the activities go together, so one that is still there, whoever has
-    // it by now, shows that none has ended. One that is tried again is there in any case: then the
-    // claim tells.
+    // After a lost answer: the activities end in one transaction, so a row that is still there,
+    // under any claim, shows that none has ended. The row of one that is retried is there in any
+    // case: then its token decides.
     bool still_there(sql::Tx& tx, const std::vector<bool>& held) const {
         for (const std::size_t i : order_) {
             const ActivityKey& key = ends_[i].key;
@@ -134,7 +134,7 @@ private:
     std::span<const ActivityEnd> ends_;
     std::vector<std::size_t> order_;
     std::vector<std::optional<Letter>> answers_;
-    std::vector<std::string> failures_;  // Of those that are tried again.
+    std::vector<std::string> failures_;  // Of those that are retried.
 };
 
 }  // namespace
@@ -163,7 +163,7 @@ std::vector<bool> SqlProvider::end_activities(std::span<const ActivityEnd> ends)
             throw;
         }
     }
-    // Together they are more than the database takes in one transaction.
+    // Together they exceed what the database accepts in one transaction.
     const std::size_t half = ends.size() / 2;
     std::vector<bool> held = end_activities(ends.first(half));
     const std::vector<bool> others = end_activities(ends.subspan(half));

@@ -37,7 +37,7 @@ PageEnd parse_page(const std::string& page) {
     const char* const stop = page.data() + page.size();
     const auto [rest, failure] = std::from_chars(page.data(), stop, end.created_us);
     if (failure != std::errc{} || rest == stop || *rest != ':') {
-        throw InvalidArgument("a page of instances has no such name; use `next` of the one before");
+        throw InvalidArgument("the page is not valid; use `next` of the page before");
     }
     end.instance.assign(rest + 1, stop);
     return end;
@@ -67,7 +67,7 @@ void require_ended(const LockedInstance& instance, bool force) {
     }
 }
 
-// A child is deleted with its root. One whose parent is gone stands for itself.
+// A child is deleted with its root. One whose parent is gone counts as a root.
 void require_no_parent(sql::Tx& tx,
                        const LockedInstance& instance,
                        const std::set<std::string>& deleted) {
@@ -113,7 +113,7 @@ ImportedEnd imported_end_of(const Event& last) {
     return {};
 }
 
-// What a reader sees at its end. What was erased is there, and empty.
+// The state that is visible at its end. An erased key is present, without a value.
 struct StateAfter {
     std::map<std::string, std::optional<std::string>> keys;
     std::map<std::string, std::optional<std::string>> attributes;
@@ -318,10 +318,9 @@ DeleteCounts SqlProvider::delete_exactly(std::span<const std::string> instances,
             require_no_parent(tx, instance, listed);
             for (const std::string& child : children_of(tx, instance.instance)) {
                 if (!listed.contains(child)) {
-                    refuse(
-                        fmt::format("'{}' is a child of '{}' and is not to be deleted; list both",
-                                    child,
-                                    instance.instance));
+                    refuse(fmt::format("'{}' is a child of '{}' and is not listed; list both",
+                                       child,
+                                       instance.instance));
                 }
             }
         }
@@ -355,7 +354,7 @@ DeleteCounts SqlProvider::delete_ended(const DeleteFilter& filter) {
         try {
             counts += delete_tree(root, false);
         } catch (const Error& error) {
-            // Gone meanwhile, or with a child that still runs: it stays for another time.
+            // Deleted meanwhile, or with a child that still runs: left to a later call.
             if (error.code() != Code::not_found && error.code() != Code::condition_failed) {
                 throw;
             }
@@ -400,7 +399,7 @@ DeleteCounts SqlProvider::prune_ended(Moment before, int limit) {
 
 int SqlProvider::sweep(milliseconds early_mail_ttl, milliseconds reply_ttl) {
     const int mail = db_.transact("SweepEarlyMail", writing(), [&](sql::Tx& tx) {
-        // What happens to the mailbox keeps a start out that would adopt it just now.
+        // The change of the mailbox conflicts with a concurrent start that would adopt it.
         std::vector<sql::Answer> dropped;
         for (const sql::Row row :
              tx.query(statements::find_early, micros(early_mail_ttl), sweep_max)) {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t retried_per_transaction = 200;
 
-// One page of what was looked at, in the order of the key.
+// One page of the rows, in the order of the key.
 struct InstancesRetried {
     std::string last{};
     int due = 0;

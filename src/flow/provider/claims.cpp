@@ -17,7 +17,7 @@ namespace holdfast::flow {
 namespace {
 
 constexpr std::size_t ranges_per_statement = 4;
-// How far beyond what it wants a claim looks for rows that nobody has locked.
+// How many rows more than it wants a claim looks at to find some that are not locked.
 constexpr int spare_candidates = 32;
 constexpr int claim_rounds_max = 8;
 
@@ -56,18 +56,20 @@ struct Candidate {
 // One call of claim_instances, inside one transaction.
 class Claimer {
 public:
-    // Takes `most` at most; those that the asker has in hand are not counted.
+    // Takes `most` at most, not counting those that the caller holds.
     Claimer(sql::Tx& tx, const ClaimInstances& ask, int spread, int most)
         : tx_(tx), ask_(ask), spread_(spread), left_(most) {}
 
     std::vector<ClaimedInstance> claim(const std::vector<Ranges>& groups) {
         for (const Ranges& ranges : groups) {
-            claim(ranges);
+            if (!left_some_) {
+                claim(ranges);
+            }
         }
         return oldest_first();
     }
 
-    // Without writing. Nothing if there is something to claim; else those in hand, if any.
+    // Without writing. Nothing if there is something to claim; else those the caller holds, if any.
     std::optional<std::vector<ClaimedInstance>> look(const std::vector<Ranges>& groups) {
         for (const Ranges& ranges : groups) {
             std::vector<Candidate> candidates = find(ranges, false);
@@ -80,8 +82,8 @@ public:
 
 private:
     void claim(const Ranges& ranges) {
-        // Rows that rivals hold are passed over first. Only if nothing else is left does a claim
-        // wait for them: what comes back empty must mean that there is no work.
+        // Rows that others have locked are skipped first. Only if nothing else is left does a claim
+        // wait for them: an empty answer must mean that there is no work.
         bool pass_over_locked = tx_.dialect().skip_locked;
         for (int round = 0; round < claim_rounds_max && wanted() > 0 && left_ > 0; ++round) {
             std::vector<Candidate> candidates = find(ranges, pass_over_locked);
@@ -92,7 +94,7 @@ private:
             const bool only_mine = name_mine(candidates);
             choose(candidates);
             take(candidates);
-            if (only_mine) {
+            if (only_mine || left_some_) {
                 break;  // The next look would find the same.
             }
         }
@@ -145,19 +147,19 @@ private:
     }
 
     void choose(std::vector<Candidate>& candidates) {
-        if (optimistic() && spread_ > 0) {  // Rivals see the same rows.
+        if (optimistic() && spread_ > 0) {  // Concurrent claims see the same rows.
             begin_anywhere(candidates);
         }
         const auto room = static_cast<std::size_t>(std::clamp(wanted(), 0, left_));
         candidates.resize(std::min(candidates.size(), room));
         left_ -= static_cast<int>(candidates.size());
-        // In one order, like everybody who changes several instances.
+        // In the order in which every transaction changes several instances.
         std::ranges::sort(candidates, {}, [](const Candidate& one) -> const std::string& {
             return one.instance.instance;
         });
     }
 
-    // Names those that the asker has in hand, and removes them. True: there were no others.
+    // Names those that the caller holds, and removes them. True: there were no others.
     bool name_mine(std::vector<Candidate>& candidates) {
         if (!ask_.mine || candidates.empty()) {
             return false;
@@ -210,15 +212,18 @@ private:
                                tx_.ask(statements::count_attempts,
                                        instance.instance,
                                        instance.token,
-                                       mail_per_claim_max)});
+                                       mail_per_claim_max,
+                                       attempts_max())});
         }
         for (Taking& taking : takings) {
             const sql::Rows mail = taking.mail.rows();
             if (!taking.fence.held()) {
-                continue;  // A rival was faster.
+                continue;  // Another claim was first.
             }
             if (mail.empty()) {
-                give_back(taking.candidate->instance);
+                if (!leave_for_later(*taking.candidate)) {
+                    give_back(taking.candidate->instance);
+                }
                 continue;
             }
             ClaimedInstance& instance = taking.candidate->instance;
@@ -233,7 +238,30 @@ private:
         }
     }
 
-    // Its mailbox promised mail that is not there. If it is not ours either, a rival was faster.
+    [[nodiscard]] int attempts_max() const {
+        return ask_.alone ? std::numeric_limits<int>::max() : ask_.attempts_shared_max;
+    }
+
+    // A process that dies takes down all its claims, and an attempt that was counted then does not
+    // tell which of them killed it. An instance that was claimed often is therefore claimed alone:
+    // from then on an attempt counts only against the instance that ran.
+    bool leave_for_later(const Candidate& one) {
+        const ClaimedInstance& instance = one.instance;
+        if (tx_.query(statements::read_mail, instance.instance, 1).empty() ||
+            !tx_.try_fenced(instance_guard(instance.instance, instance.token),
+                            statements::release_instance,
+                            Uuid::v4())) {
+            return false;
+        }
+        left_some_ = true;
+        ClaimedInstance left = instance;
+        left.claimed = false;
+        left.alone = true;
+        claimed_.emplace(one.rank, std::move(left));
+        return true;
+    }
+
+    // Its mailbox announces mail that is not there. If the fence fails, another claim was first.
     void give_back(const ClaimedInstance& instance) {
         if (!tx_.try_fenced(instance_guard(instance.instance, instance.token),
                             statements::release_instance,
@@ -251,14 +279,15 @@ private:
     std::map<std::size_t, ClaimedInstance> claimed_;  // By the order they were found in.
     std::set<std::string> named_;
     std::size_t found_ = 0;
+    bool left_some_ = false;  // Instances that have to be claimed alone.
 };
 
 }  // namespace
 
-// Readers do not disturb the only writer of a file, and an idle process must not write at all. To a
-// server a look of its own would be one more round trip.
+// On SQLite a read does not disturb the only writer, and an idle process must not write at all. On
+// a server a separate read would be one more round trip.
 bool SqlProvider::looks_first() const {
-    return db_.dialect().product == sql::Product::sqlite;
+    return db_.dialect().embedded;
 }
 
 std::vector<ClaimedInstance> SqlProvider::claim_instances(const ClaimInstances& ask) {
@@ -274,12 +303,13 @@ std::vector<ClaimedInstance> SqlProvider::claim_instances(const ClaimInstances& 
             return std::move(*found);
         }
     }
-    // A claim that is lost in a power cut only means that the mail is seen again: the turn that
-    // was computed under it does not find its token.
+    // A claim that is lost in a power cut only means that the mail is claimed again: the commit of
+    // the turn that was computed under it fails, because its token is gone.
     ClaimSize size(instances_at_once_, claims_are_spread());
     auto claimed =
         db_.transact("ClaimInstances", writing(sql::Durability::relaxed), [&](sql::Tx& tx) {
-            return Claimer(tx, ask, options_.spare_candidates, size.next_try()).claim(ranges);
+            const int most = ask.alone ? 1 : size.next_try();
+            return Claimer(tx, ask, options_.spare_candidates, most).claim(ranges);
         });
     size.won(std::ranges::count_if(claimed, &ClaimedInstance::claimed));
     return claimed;

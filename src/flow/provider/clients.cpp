@@ -1,4 +1,4 @@
-// What clients ask for: starting, sending, looking.
+// Calls of clients: start, send, read.
 #include "provider/columns.hpp"
 #include "provider/deletes.hpp"
 #include "provider/mail.hpp"
@@ -13,8 +13,8 @@ namespace holdfast::flow {
 
 namespace {
 
-// What is to be replaced, with its children, and is too large to be deleted in the transaction that
-// does it.
+// Deletes an instance that is to be replaced, with its children, if it is too large for the
+// transaction that replaces it.
 void delete_if_large(const Transact& transact, const std::string& instance, int rows_max) {
     std::int64_t rows = 0;
     transact([&](sql::Tx& tx) {
@@ -29,7 +29,7 @@ void delete_if_large(const Transact& transact, const std::string& instance, int 
     try {
         delete_chosen(transact, [&](sql::Tx& tx) { return lock_tree(tx, instance); }, rows_max);
     } catch (const Error& error) {
-        if (error.code() != Code::not_found) {  // Gone meanwhile.
+        if (error.code() != Code::not_found) {  // Deleted meanwhile.
             throw;
         }
     }
@@ -61,8 +61,8 @@ Started SqlProvider::start(const StartInstance& request) {
     }
 }
 
-// A repeat after a lost answer waits for the row that the first one may be about to commit, and
-// knows it by its origin; by a token of its own it does not send the start twice.
+// A repeat after a lost answer waits for the row that the first call may be about to commit, and
+// recognises it by its origin; a token of its own keeps it from sending the start twice.
 Started SqlProvider::start_once(const StartInstance& request,
                                 const Uuid& origin,
                                 const Uuid& token) {
@@ -171,7 +171,7 @@ std::map<std::string, KvEntry> SqlProvider::kv_all(std::string_view instance) {
 }
 
 std::optional<Reply> SqlProvider::take_reply(std::string_view request) {
-    // Whoever waits looks often: only an answer that is there costs a write.
+    // A waiting client polls often: only a reply that is there costs a write.
     if (!db_.run("FindReply", reading(), statements::find_reply, request).rows[0].get<bool>(0)) {
         return std::nullopt;
     }

@@ -1,4 +1,4 @@
-// What the parts of the SQL provider share: how values become columns and back.
+// Shared by the parts of the SQL provider: how values become columns and back.
 #pragma once
 
 #include <algorithm>
@@ -46,7 +46,7 @@ template <std::integral T>
     constexpr std::int64_t room = 1'000'000;
     return (version.major * room + version.minor) * room + version.patch;
 }
-// The row of an instance that the caller believes to hold.
+// Guards the row of an instance by the token that the caller believes current.
 [[nodiscard]] sql::Guard instance_guard(std::string_view instance, const Uuid& token);
 
 // Throws Error (internal) for a word that no version of this program has written.
@@ -58,13 +58,13 @@ template <std::integral T>
 // From a row of read_info or list_instances.
 [[nodiscard]] InstanceInfo instance_info(const sql::Row& row);
 
-// A text that this build cannot read, which only a damaged row or a newer build can hold, is none:
-// the activity runs all the same.
+// Empty for a text that this build cannot read (a damaged row, or one of a newer build): the
+// activity runs all the same.
 [[nodiscard]] std::optional<ActivityRetry> stored_retry(const std::optional<std::string>& text);
 [[nodiscard]] std::optional<FailureInfo> stored_failure(const std::optional<std::string>& text);
 
-// The same items from another one on: rivals who each take some of them in a row, from where they
-// begin, meet less often than if each took as many here and there.
+// Rotates the items by a random number: concurrent claims that each take a contiguous part collide
+// less often than claims that each take the same number of scattered rows.
 template <class T>
 void begin_anywhere(std::vector<T>& items) {
     if (!items.empty()) {
@@ -73,8 +73,8 @@ void begin_anywhere(std::vector<T>& items) {
     }
 }
 
-// How many rows one claim takes. Where rivals do not wait for each other's rows, a claim that loses
-// one of them loses all: then it takes half as many, and twice as many when it has won them all.
+// How many rows one claim takes. Where transactions do not wait for each other's rows, a claim that
+// loses one row loses all: the next try takes half as many, and a full success doubles the number.
 class ClaimSize {
 public:
     static constexpr int first = 4;
@@ -83,7 +83,7 @@ public:
     // Requires: `size` outlives this object, which is for one claim.
     ClaimSize(std::atomic<int>& size, bool bounded) : size_(size), bounded_(bounded) {}
 
-    // For the first try, and for each that follows because the one before was lost.
+    // For the first try, and for each one after a conflict.
     [[nodiscard]] int next_try() {
         if (!bounded_) {
             return std::numeric_limits<int>::max();
@@ -105,11 +105,11 @@ private:
     int tries_ = 0;
 };
 
-// How many messages one claim hands over at most; the rest comes with the next.
+// How many messages one claim returns at most; the rest comes with the next claim.
 inline constexpr int mail_per_claim_max = 1024;
-// How often an operation is run again after its connection broke, if it has not happened.
+// How often an operation is repeated after its connection broke, if it was not applied.
 inline constexpr int broken_connections_max = 4;
-// True if the connection broke, whatever became of the work; else the error is the caller's.
+// True if the connection broke, whatever the outcome; any other error goes to the caller.
 [[nodiscard]] bool connection_broke(const Error& error);
 
 // Positions in a row, which one statement can name.

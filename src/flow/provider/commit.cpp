@@ -1,4 +1,4 @@
-// Committing turns: who may, who was overtaken, and what became of a commit without an answer.
+// Committing turns: tokens, conflicts, and commits whose answer was lost.
 #include <algorithm>
 #include <set>
 
@@ -97,7 +97,7 @@ private:
                 write(TurnBatch(batch));
                 return settle(group, Committed::yes);
             } catch (const TurnRefused& refused) {
-                // Nothing was written. The others try again without it.
+                // Nothing was written. The other turns are committed without it.
                 const auto at = group.begin() + static_cast<std::ptrdiff_t>(refused.turn);
                 results_[*at] = why_refused(turns_[*at], options());
                 group.erase(at);
@@ -118,7 +118,7 @@ private:
         }
     }
 
-    // Somebody's event is taken; only the culprit is to pay for it.
+    // An event id of one turn is taken. Each turn commits alone, so that only that one fails.
     template <class Write, class Options>
     void commit_alone(const std::vector<std::size_t>& group, Write& write, Options& options) {
         if (group.size() == 1) {
@@ -129,7 +129,7 @@ private:
         }
     }
 
-    // Together they are more than the database takes in one transaction.
+    // Together they exceed what the database accepts in one transaction.
     template <class Write, class Options>
     void commit_halves(const std::vector<std::size_t>& group, Write& write, Options& options) {
         if (group.size() == 1) {
@@ -146,13 +146,13 @@ private:
         }
     }
 
-    // A turn that names the current token was refused for what it believes, not for who it is. An
-    // activity that it has finished and that is gone is a lost claim, too.
+    // A turn that names the current token was refused because its execution, last event or ids are
+    // wrong. A finished activity whose row is gone counts as a lost claim, too.
     Committed why_refused(const TurnCommit& turn, const sql::TxOptions& options) {
         return db_.transact("WhyRefused", options, [&](sql::Tx& tx) {
             if (turn.creates) {
-                // A commit whose answer was lost may have been on its way still: then the row
-                // that is in the way is its own.
+                // An earlier commit whose answer was lost may have arrived since: then the
+                // existing row is its own.
                 const sql::Rows existing = tx.query(statements::find_origin, turn.instance);
                 return !existing.empty() && existing[0].get<Uuid>(0) == turn.next_token
                            ? Committed::yes
@@ -172,7 +172,7 @@ private:
     }
 
     // Whether a commit whose answer was lost is in the database. The turns were one transaction, so
-    // one that is there proves all.
+    // one stored turn proves all.
     bool happened(const std::vector<std::size_t>& group, const sql::TxOptions& options) {
         return db_.transact("FindCommit", options, [&](sql::Tx& tx) {
             for (const std::size_t index : group) {

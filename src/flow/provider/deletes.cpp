@@ -127,8 +127,8 @@ public:
     SlowDeletion(const Transact& transact, int rows_max)
         : transact_(transact), rows_max_(rows_max) {}
 
-    // Whoever has not ended is ended now, and keeps the token that it gets here. False: there are
-    // more; look again.
+    // Ends every instance that has not ended; it keeps the token that it gets here. False: there
+    // are more; call again.
     bool end_all(sql::Tx& tx, std::vector<LockedInstance>& chosen) const {
         int budget = rows_max_;
         for (LockedInstance& one : chosen) {
@@ -175,7 +175,7 @@ private:
         transact_([&](sql::Tx& tx) {
             some = {};
             const auto locked = lock_instance(tx, one.instance);
-            gone = !locked || locked->token != one.token;  // Somebody else's, of the same name.
+            gone = !locked || locked->token != one.token;  // A new one of the same id.
             if (gone) {
                 return;
             }

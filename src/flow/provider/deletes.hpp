@@ -14,8 +14,8 @@
 
 namespace holdfast::flow {
 
-// An instance whose row this transaction has locked: nobody commits a turn of it meanwhile, so its
-// children are all that there will be.
+// An instance whose row this transaction has locked: no turn of it can commit meanwhile, so it gets
+// no further children.
 struct LockedInstance {
     std::string instance;
     Uuid token;
@@ -26,7 +26,7 @@ struct LockedInstance {
 
 [[nodiscard]] std::optional<LockedInstance> lock_instance(sql::Tx& tx, std::string_view instance);
 [[nodiscard]] std::vector<std::string> children_of(sql::Tx& tx, std::string_view instance);
-// The instance, be it there or not, and everything below it, parents first.
+// The instance, even if it does not exist, and everything below it, parents first.
 [[nodiscard]] std::vector<std::string> tree_of(sql::Tx& tx, std::string_view root);
 // The same, locked. Throws not_found if there is none.
 [[nodiscard]] std::vector<LockedInstance> lock_tree(sql::Tx& tx, std::string_view root);
@@ -36,8 +36,8 @@ DeleteCounts delete_instance(sql::Tx& tx, const LockedInstance& instance);
 using Transact = std::function<void(const std::function<void(sql::Tx&)>& body)>;
 
 // Deletes some instances, parents first in the list, in as many transactions as their rows need.
-// `choose` locks and checks them; it runs again after a conflict, and refuses by throwing. What was
-// begun is finished by calling again: an instance's own row goes last, and its children before it.
+// `choose` locks and checks them; it runs again after a conflict, and refuses by throwing. A second
+// call finishes an interrupted one: an instance's own row goes last, and its children before it.
 DeleteCounts delete_chosen(const Transact& transact,
                            const std::function<std::vector<LockedInstance>(sql::Tx&)>& choose,
                            int rows_max);

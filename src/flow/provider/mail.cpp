@@ -11,7 +11,7 @@
 namespace holdfast::flow {
 namespace {
 
-// What has a moment of its own can be taken back by the event it belongs to.
+// A message with a due time can be withdrawn by the event it belongs to.
 std::int64_t timer_of(const MessageBody& body) {
     if (const auto* deadline = std::get_if<StartDeadline>(&body)) {
         return int64(deadline->event);
@@ -20,7 +20,7 @@ std::int64_t timer_of(const MessageBody& body) {
     return timer == nullptr ? 0 : int64(timer->event);
 }
 
-// Nobody has a mailbox for it: either it has ended, or it has not started.
+// The instance has no mailbox: either it has ended, or it has not started.
 sql::Rows open_early(sql::Tx& tx, const std::string& instance, const std::vector<Letter>& letters) {
     if (tx.query(statements::instance_exists, instance)[0].get<bool>(0)) {
         return {};

@@ -22,17 +22,17 @@ struct Letter {
     std::string body;
 };
 
-// When the first of them can be seen, as announce_mail wants it.
+// When the first of them becomes visible, as a parameter of announce_mail.
 [[nodiscard]] std::int64_t earliest_us(const std::vector<Letter>& letters);
 
-// Writes letters whose mailbox was announced; `announced` is the answer to that. An instance that
-// has not started gets an early mailbox; what is sent to one that has ended is not kept.
+// Writes letters; `announced` is the answer to announce_mail. An instance that has not started gets
+// an early mailbox; messages to one that has ended are not kept.
 Delivery deliver(sql::Tx& tx,
                  const std::string& instance,
                  const std::vector<Letter>& letters,
                  const sql::Rows& announced);
-// A request to end reaches also who is not due yet, or suspended: nobody waits a day for it.
-// Requires: it is in the mail.
+// Makes an instance that is not due yet, or suspended, ready for a cancel request.
+// Requires: the request is in the mail.
 void hurry(sql::Tx& tx, const std::string& instance);
 // Announces and writes.
 Delivery send_letters(sql::Tx& tx, const std::string& instance, const std::vector<Letter>& letters);

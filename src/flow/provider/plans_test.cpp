@@ -50,17 +50,15 @@ protected:
     // How the database would run it, with these arguments.
     std::string plan(const sql::Statement& statement, const std::vector<std::string>& arguments) {
         const bool sqlite = GetParam() == test::Backend::sqlite;
-        const sql::Rendered rendered =
-            sql::render(sqlite ? sql::Product::sqlite : sql::Product::postgres,
-                        statement.name(),
-                        statement.text());
+        const sql::Dialect& dialect = sql::dialect_named(sqlite ? "sqlite" : "postgres");
+        const sql::Rendered rendered = sql::render(dialect, statement.name(), statement.text());
         std::string text = rendered.text;
         for (std::size_t i = rendered.arguments + rendered.clocks.size(); i > 0; --i) {
             const std::string value = i <= arguments.size() ? arguments[i - 1] : "0";
-            text = std::regex_replace(
-                text,
-                std::regex((sqlite ? "\\?" : "\\$") + std::to_string(i) + "(?![0-9])"),
-                value);
+            text = std::regex_replace(text,
+                                      std::regex(std::string{'\\', dialect.parameter_mark} +
+                                                 std::to_string(i) + "(?![0-9])"),
+                                      value);
         }
         std::string lines;
         for (const auto& cells : db.look((sqlite ? "EXPLAIN QUERY PLAN " : "EXPLAIN ") + text)) {

@@ -1,4 +1,4 @@
-// Resetting an instance: a turn that takes it to an execution whose beginning is written already.
+// Resetting an instance: a turn that continues as an execution whose first events are given.
 #include "provider/columns.hpp"
 #include "provider/deletes.hpp"
 #include "provider/statements_admin.hpp"
@@ -15,7 +15,7 @@ TurnCommit turn_of(const ResetInstance& request) {
     TurnCommit turn;
     turn.instance = request.instance;
     turn.next_token = Uuid::v4();
-    turn.leased = false;  // Whoever holds a lease loses it, as with any change of the token.
+    turn.leased = false;  // A held lease is lost, as with any change of the token.
     turn.execution = request.execution;
     turn.last_event = request.last_event;
     turn.status = Status::reset;
@@ -45,7 +45,7 @@ bool SqlProvider::reset(const ResetInstance& request) {
         const sql::Row current = rows[0];
         if (current.get<ExecutionId>(0) != request.execution ||
             current.get<EventId>(4) != request.last_event) {
-            // Unless it was us, and the answer was lost.
+            // Unless it was this call, and the answer was lost.
             const sql::Rows writer = tx.query(statements::who_wrote,
                                               request.instance,
                                               int64(request.next.execution),

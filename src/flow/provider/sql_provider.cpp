@@ -71,7 +71,7 @@ Status stored_status(std::string_view name) {
     if (!status) {
         throw Error(Code::internal,
                     Outcome::not_applied,
-                    fmt::format("'{}' is no status of a workflow; the row is damaged", name));
+                    fmt::format("'{}' is not the status of a workflow; the row is damaged", name));
     }
     return *status;
 }
@@ -95,7 +95,7 @@ InboxMessage inbox_message(const sql::Row& row) {
     try {
         message.message.body = decode_message(row.get<std::string>(3));
     } catch (const Undecodable& damaged) {
-        message.message.body = ContinueMessage{};  // Means nothing; a start would.
+        message.message.body = ContinueMessage{};  // Has no effect, unlike a start.
         message.error = damaged.what();
     }
     return message;

@@ -172,7 +172,7 @@ TEST_P(Costs, AFirstTurnThatIsTheStartAndALastTurnAreFourStatementsEach) {
     EXPECT_EQ(provider.stats().activities, 0);
 }
 
-// Mail that nobody has read goes with its instance.
+// Unread mail goes with its instance.
 TEST_P(Costs, ALastTurnTakesItsMailAlong) {
     const TurnCommit first = creating_turn("order-1");
     ASSERT_EQ(commit(first), Committed::yes);
@@ -318,7 +318,7 @@ TEST_P(Costs, AMailboxThatPromisesTooMuchIsCorrected) {
     EXPECT_EQ(provider.claim_instances({.count = 4}).size(), 1U);
 }
 
-// Who has an instance in hand is told of its mail, once, and gets the others besides.
+// A caller that holds an instance is told of its mail, once, and gets the others besides.
 TEST_P(Costs, WhatTheAskerHasInHandIsNamedAndNotClaimed) {
     const TurnCommit first = first_turn("order-1");
     ASSERT_EQ(commit(first), Committed::yes);
@@ -373,7 +373,7 @@ TEST_F(LostAnswers, ACommitThatHappenedIsFoundByItsToken) {
     EXPECT_EQ(direct.load_history("order-1", 1).events, one.events);
 }
 
-// Nothing was lost on the way here: whoever repeats a turn by an old token was overtaken.
+// No answer was lost here: a turn that is repeated with an old token was overtaken.
 TEST_F(LostAnswers, ARepeatedCommitIsLostToWhoeverHasClaimedTheInstanceSince) {
     const TurnCommit one = first_turn("order-1");
     ASSERT_EQ(direct.commit_turns({&one, 1}).at(0), Committed::yes);

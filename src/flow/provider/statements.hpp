@@ -9,7 +9,7 @@
 // the index, those due at once and those whose moment has passed, by the time since when they wait.
 //
 // Leases of instances and sessions, and the moments at which activities become available again, are
-// times of the clock of leases; starts, timers and what people read are times of the wall clock.
+// times of the lease clock; starts, timers and displayed times are times of the wall clock.
 #pragma once
 
 #include <holdfast/sql/statement.hpp>
@@ -25,7 +25,7 @@ inline constexpr std::string_view instance_token =
 // --- starting
 // -------------------------------------------------------------------------------------
 
-// The mailbox and the message behind it apply only if this very start made the instance.
+// The mailbox and message statements after it apply only if this start created the instance.
 inline constexpr Statement create_instance{
     "flow.create_instance",
     "INSERT INTO flow_instances (instance_id, name, version, execution, status, origin, "
@@ -68,7 +68,7 @@ inline constexpr Statement find_origin{
 // --- mail
 // -------------------------------------------------------------------------------------------
 
-// $3 is when the earliest new message can be seen: 0 is at once, below 0 is none. Without new mail
+// $3 is when the earliest new message is visible: 0 is at once, below 0 is none. Without new mail
 // this only locks the mailbox. A timer that is due keeps its place when mail joins it.
 inline constexpr Statement announce_mail{
     "flow.announce_mail",
@@ -106,15 +106,15 @@ inline constexpr Statement settle_mailbox{
     "UPDATE flow_mailboxes SET ready_at_us = "
     "(SELECT min(visible_at_us) FROM flow_messages WHERE instance_id = $1) "
     "WHERE instance_id = $1"};
-// Of an instance that starts with its first turn; $3 as for announce_mail. Without an answer there
-// is early mail, which belongs into that turn.
+// For an instance that starts with its first turn; $3 as for announce_mail. No row: there is early
+// mail, which belongs into that turn.
 inline constexpr Statement open_new_mailbox{
     "flow.open_new_mailbox",
     "INSERT INTO flow_mailboxes (instance_id, arrivals, ready_at_us, early, created_us) "
     "VALUES ($1, $2, CASE WHEN $3 > 0 THEN $3 "
     "WHEN $3 = 0 THEN {now_us} - 1000000000000000000 ELSE NULL END, FALSE, "
     "{now_us}) ON CONFLICT (instance_id) DO NOTHING RETURNING arrivals, early"};
-// Answers whether there is mail to be dropped: then there is a time when it can be seen.
+// Returns whether there is mail to be dropped: then the time of visibility is not null.
 inline constexpr Statement close_mailbox{
     "flow.close_mailbox",
     "DELETE FROM flow_mailboxes WHERE instance_id = $1 RETURNING ready_at_us"};
@@ -131,7 +131,7 @@ inline constexpr Statement schedule_start{
     "flow.schedule_start",
     "INSERT INTO flow_messages (instance_id, position, visible_at_us, execution, timer, body, "
     "attempts) VALUES ($1, 0, $2, 0, 0, $3, 0)"};
-// An answer: there is a start that was not due, and now is.
+// Returns a row if there is a start that was not due, and now is.
 inline constexpr Statement hurry_start{
     "flow.hurry_start",
     "UPDATE flow_messages SET visible_at_us = {now_us} - 1000000000000000000 "
@@ -150,13 +150,15 @@ inline constexpr Statement cancel_timers{
     "flow.cancel_timers",
     "DELETE FROM flow_messages WHERE instance_id = $1 AND execution = $2 "
     "AND timer IN ($3, $4, $5, $6, $7, $8, $9, $10)"};
+// Without an answer there is no mail, or some of it was claimed $4 times before.
 inline constexpr Statement count_attempts{
     "flow.count_attempts",
     "UPDATE flow_messages SET attempts = attempts + 1 WHERE instance_id = $1 AND position IN "
     "(SELECT position FROM flow_messages WHERE instance_id = $1 AND visible_at_us <= {now_us} "
     "ORDER BY position LIMIT $3) AND EXISTS "
-    "(SELECT 1 FROM flow_instances WHERE instance_id = $1 AND lock_token = $2) "
-    "RETURNING position, execution, attempts, body"};
+    "(SELECT 1 FROM flow_instances WHERE instance_id = $1 AND lock_token = $2) AND NOT EXISTS "
+    "(SELECT 1 FROM flow_messages WHERE instance_id = $1 AND visible_at_us <= {now_us} "
+    "AND attempts >= $4) RETURNING position, execution, attempts, body"};
 inline constexpr Statement read_mail{
     "flow.read_mail",
     "SELECT position, execution, attempts, body FROM flow_messages "
@@ -194,8 +196,8 @@ inline constexpr Statement find_ready{
     "AND (i.blocked IS NULL OR i.blocked_by <> $10 OR i.blocked_until_us <= (SELECT {lease_us})) "
     "ORDER BY m.ready_at_us LIMIT $1) timed) r "
     "ORDER BY r.since_us LIMIT $1"};
-// The same, past those that somebody else is just claiming. What is in WITH is not locked, so that
-// those who send mail are not held up.
+// The same, without rows that another claim has locked. Rows in WITH are not locked, so that
+// sending mail does not wait.
 inline constexpr Statement find_ready_unlocked{
     "flow.find_ready_unlocked",
     "WITH ready AS MATERIALIZED (SELECT * FROM (SELECT i.instance_id, "
@@ -235,7 +237,7 @@ inline constexpr FencedStatement release_instance{
     "UPDATE flow_instances SET lock_token = $3, locked_until_us = 0 "
     "WHERE instance_id = $1 AND lock_token = $2",
     instance_token};
-// No worker could take its turn: it is free, but left alone for a while. $4 is for other builds
+// No worker could take its turn: it is free, but held back for a while. $4 is for other builds
 // than $8, $5 for that one.
 inline constexpr FencedStatement block_instance{
     "flow.block_instance",
@@ -246,11 +248,11 @@ inline constexpr FencedStatement block_instance{
     "blocked_tries = COALESCE(blocked_tries, 0) + 1 "
     "WHERE instance_id = $1 AND lock_token = $2",
     instance_token};
-// So that a look for work goes past it: there may be many. It is back with the next mail.
+// Hides it from claims: there may be many like it. The next mail makes it visible again.
 inline constexpr Statement hold_mailbox{"flow.hold_mailbox",
                                         "UPDATE flow_mailboxes SET ready_at_us = {now_us} + $2 "
                                         "WHERE instance_id = $1 AND ready_at_us < {now_us} + $2"};
-// A new token: a worker that is just about to block it again must not.
+// A new token keeps a concurrent worker from blocking it again.
 inline constexpr FencedStatement retry_instance{
     "flow.retry_instance",
     "UPDATE flow_instances SET lock_token = $3, locked_until_us = 0, blocked_until_us = 0 "
@@ -280,7 +282,7 @@ inline constexpr Statement peek_instance{
 // --- turns
 // ----------------------------------------------------------------------------------------
 
-// The key and the tokens, what the turn leaves ($3 to $6), and what it believes ($7 to $9). A turn
+// The key and the tokens, the new values ($3 to $6), and the expected ones ($7 to $9). A turn
 // without events neither moves nor compares the last one: it is below 0.
 inline constexpr FencedStatement advance{
     "flow.advance",
@@ -331,7 +333,7 @@ inline constexpr Statement archive_execution{
     "CASE WHEN $5 < 0 THEN last_event ELSE $5 END, history_bytes + $6, COALESCE($7, engine), "
     "COALESCE(started_us, {now_us}), COALESCE(completed_us, {now_us}) FROM flow_instances "
     "WHERE instance_id = $1 AND lock_token = $2"};
-// Waits for whoever has the row, so that a commit whose answer was lost is either done or not.
+// Waits for the lock of the row, so that a commit whose answer was lost is either done or not.
 inline constexpr Statement look_at_turn{
     "flow.look_at_turn",
     "SELECT lock_token, CASE WHEN locked_until_us > {lease_us} THEN 1 ELSE 0 END "
@@ -392,8 +394,8 @@ inline constexpr Statement add_activity{
     "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, "
     "CASE WHEN $11 > 0 THEN {lease_us} + $11 ELSE {now_us} + $11 - 1000000000000000000 END, "
     "CASE WHEN $13 THEN 0 - {now_us} ELSE {now_us} END, $12, $14, 0)"};
-// $4: also those that must begin at once. Past those that somebody else is just claiming, where the
-// database can tell. It begins with SELECT, so that it may stand in a transaction that only reads.
+// $4: also those that must begin at once. Skips rows that another claim has locked, where the
+// database can. It begins with SELECT, so that it may stand in a transaction that only reads.
 inline constexpr Statement find_activities{
     "flow.find_activities",
     "SELECT r.instance_id, r.execution, r.event, r.name, r.input, r.workflow, r.version, r.tag, "
@@ -421,8 +423,8 @@ inline constexpr Statement find_activities{
     "ORDER BY a.available_at_us, a.event LIMIT $1 {skip_locked}) "
     "SELECT * FROM at_once UNION ALL SELECT * FROM timed) r "
     "ORDER BY r.since_us, r.event LIMIT $1"};
-// Tags that have something to take, whoever has waited longest first: two steps along the index for
-// each tag there is.
+// Tags that have something to take, the longest waiting first: two steps along the index for each
+// tag there is.
 inline constexpr Statement activity_tags{
     "flow.activity_tags",
     "SELECT t.tag FROM "
@@ -439,18 +441,18 @@ inline constexpr Statement claim_activity{
     "unserved_tries = CASE WHEN unserved_tries > 0 THEN 0 - unserved_tries "
     "ELSE unserved_tries END WHERE instance_id = $1 AND execution = $2 AND event = $3 "
     "AND lock_token = $4 AND available_at_us <= {lease_us} RETURNING attempts"};
-// Only the claim decides, and only while it lasts. An answer without a row: it is lost.
+// Applies only under the claim, while it lasts. No row: the claim is lost.
 inline constexpr Statement end_activity{
     "flow.end_activity",
     "DELETE FROM flow_activities WHERE instance_id = $1 AND execution = $2 AND event = $3 "
     "AND lock_token = $4 AND available_at_us > {lease_us} RETURNING session"};
-// One that nobody has begun: not claimed, given back, or its owner's lease has run out. One that
-// waits for its next attempt was begun.
+// One that has not begun: not claimed, given back, or its owner's lease has run out. One that
+// waits for its next attempt has begun.
 inline constexpr Statement end_free_activity{
     "flow.end_free_activity",
     "DELETE FROM flow_activities WHERE instance_id = $1 AND execution = $2 AND event = $3 "
     "AND (lock_token = $4 OR available_at_us <= {lease_us}) AND failures = 0 RETURNING session"};
-// An attempt has failed, and another follows. Like end_activity, only the claim decides.
+// An attempt has failed, and another follows. Applies only under the claim, like end_activity.
 inline constexpr Statement await_attempt{
     "flow.await_attempt",
     "UPDATE flow_activities SET lock_token = $5, available_at_us = CASE WHEN $6 > 0 "
@@ -503,8 +505,8 @@ inline constexpr Statement drop_activity{
 inline constexpr Statement drop_activities{"flow.drop_activities",
                                            "DELETE FROM flow_activities WHERE instance_id = $1"};
 
-// Those of an instance, for people who look at it. `due` and `now` are read from one clock, so that
-// their difference is exact.
+// Those of an instance, for display. `due` and `now` are read from one clock, so that their
+// difference is exact.
 inline constexpr Statement list_activities{
     "flow.list_activities",
     "SELECT execution, event, name, tag, session, "
@@ -548,7 +550,7 @@ inline constexpr Statement read_info{
     "blocked_tries, (SELECT min(a.name) FROM flow_activities a "
     "WHERE a.instance_id = $1 AND a.unserved_tries > 0) "
     "FROM flow_instances WHERE instance_id = $1"};
-// An answer: it is suspended, blocked, or both.
+// Returns a row if it is suspended, blocked, or both.
 inline constexpr Statement is_held{
     "flow.is_held",
     "SELECT suspended, CASE WHEN blocked IS NULL THEN 0 ELSE 1 END FROM flow_instances "

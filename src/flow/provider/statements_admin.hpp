@@ -5,8 +5,8 @@
 
 namespace holdfast::flow::statements {
 
-// A bound that is not wanted is empty or 0. A page begins behind ($6, $7). Walks along the index by
-// creation, from its end.
+// An unused bound is empty or 0. A page begins after ($6, $7). Walks along the index by creation,
+// from its end.
 inline constexpr Statement list_instances{
     "flow.list_instances",
     "SELECT i.instance_id, i.name, i.version, i.execution, i.status, i.suspended, i.output, "
@@ -97,7 +97,7 @@ inline constexpr Statement count_rows{
     "+ (SELECT count(*) FROM flow_activities WHERE instance_id = $1) "
     "+ (SELECT count(*) FROM flow_kv WHERE instance_id = $1) "
     "+ (SELECT count(*) FROM flow_attributes WHERE instance_id = $1)"};
-// Before it is deleted in several transactions, so that nobody goes on with what is left of it.
+// Before it is deleted in several transactions, so that no worker continues a partial instance.
 inline constexpr FencedStatement end_for_deletion{
     "flow.end_for_deletion",
     "UPDATE flow_instances SET lock_token = $3, locked_until_us = 0, status = 'cancelled', "
@@ -135,7 +135,7 @@ inline constexpr Statement delete_kv{"flow.delete_kv",
                                      "DELETE FROM flow_kv WHERE instance_id = $1"};
 inline constexpr Statement delete_attributes{"flow.delete_attributes",
                                              "DELETE FROM flow_attributes WHERE instance_id = $1"};
-// Who ended before a moment was created before it: so the index by creation bounds the look.
+// Ended before a moment means created before it: so the index by creation bounds the search.
 inline constexpr Statement find_ended{
     "flow.find_ended",
     "SELECT instance_id FROM flow_instances WHERE parent_id IS NULL "
@@ -160,8 +160,8 @@ inline constexpr Statement prune_history{
 inline constexpr Statement prune_execution{
     "flow.prune_execution",
     "DELETE FROM flow_executions WHERE instance_id = $1 AND execution = $2"};
-// Past those that a start is just adopting. What is found is deleted, and that is what conflicts
-// with a start where rows are not locked.
+// Skips those that a concurrent start is adopting. Where rows are not locked, the deletion of what
+// is found conflicts with that start.
 inline constexpr Statement find_early{
     "flow.find_early",
     "SELECT instance_id FROM flow_mailboxes WHERE early AND created_us <= {now_us} - $1 "

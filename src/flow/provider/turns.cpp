@@ -18,6 +18,28 @@ EventId last_of(const std::vector<Event>& events) {
     return events.empty() ? 0 : events.back().id;
 }
 
+// The last event after this turn and the one before it; -1 if the turn adds no event.
+std::int64_t last_written(const TurnCommit& turn) {
+    return turn.events.empty() ? -1 : int64(last_of(turn.events));
+}
+std::int64_t last_believed(const TurnCommit& turn) {
+    return turn.events.empty() ? -1 : int64(turn.last_event);
+}
+
+// Empty in all turns but the first of an execution.
+struct BegunColumns {
+    std::optional<std::string> name;
+    std::optional<std::string> version;
+    std::optional<std::int64_t> engine;
+};
+
+BegunColumns columns_of(const std::optional<TurnCommit::Begun>& begun) {
+    if (!begun) {
+        return {};
+    }
+    return {begun->name, begun->version, engine_number(begun->engine)};
+}
+
 bool is_plain(const TurnCommit& turn) {
     return !turn.begun && !is_final(turn.status) && !turn.custom_status && !turn.suspended &&
            turn.status_changes == 0 && turn.output.empty();
@@ -106,7 +128,7 @@ void write_kv(sql::Tx& tx, const TurnCommit& turn) {
     }
 }
 
-// Mail that this turn has left, because it came too late for it.
+// Whether the mail that came too late for this turn has a cancel request.
 bool is_asked_to_end(sql::Tx& tx, const std::string& instance) {
     for (const sql::Row row : tx.query(statements::read_mail, instance, mail_per_claim_max)) {
         if (std::holds_alternative<CancelMessage>(inbox_message(row).message.body)) {
@@ -130,8 +152,8 @@ struct TurnBatch::Answers {
         const OutgoingStart* start;
         sql::Answer created;
     };
-    // An instance that starts with its first turn. No row in `created`: there is one already; a
-    // mailbox where there should be none, or none where there should be one: there is early mail.
+    // An instance that starts with its first turn. No row in `created`: it exists already. A
+    // mailbox where none is expected, or none where one is: there is early mail.
     struct Creation {
         const Entry* entry;
         sql::Answer created;
@@ -242,7 +264,7 @@ std::optional<std::size_t> TurnBatch::find_refused(Answers& answers) {
         const bool created = !creation.created.rows().empty();
         creation.opened = creation.mailbox.rows();
         if (!created || creation.opened.empty() != place.ends) {
-            refuse(*place.turn);
+            refuse(place.own_turn());
         }
     }
     for (auto& [finished, answer] : answers.finished) {
@@ -288,7 +310,7 @@ void TurnBatch::ask_place(sql::Tx& tx,
         return;
     }
     if (place.ends) {
-        answers.closed.emplace_back(*place.turn, tx.ask(statements::close_mailbox, instance));
+        answers.closed.emplace_back(place.own_turn(), tx.ask(statements::close_mailbox, instance));
     } else if (place.touches_mail || !place.letters.empty()) {
         answers.mailboxes.emplace_back(&*places_.find(instance),
                                        tx.ask(statements::announce_mail,
@@ -301,97 +323,101 @@ void TurnBatch::ask_place(sql::Tx& tx,
 // A turn that is also a start. The token it leaves proves later that this start made the instance.
 void TurnBatch::ask_creation(sql::Tx& tx, const Entry& entry, Answers& answers) const {
     const auto& [instance, place] = entry;
-    const Prepared& prepared = turns_[*place.turn];
+    const Prepared& prepared = turns_[place.own_turn()];
     const TurnCommit& turn = *prepared.turn;
     const TurnCommit::Begun begun = turn.begun.value_or(TurnCommit::Begun{});
     const std::optional<ParentLink>& parent = begun.parent;
-    sql::Answer created = tx.ask(statements::create_advanced,
-                                 instance,
-                                 begun.name,
-                                 begun.version,
-                                 to_string(turn.status),
-                                 turn.next_token,
-                                 int64(last_of(turn.events)),
-                                 prepared.history.bytes,
-                                 engine_number(begun.engine),
-                                 parent ? std::optional(parent->instance) : std::nullopt,
-                                 parent ? std::optional(int64(parent->execution)) : std::nullopt,
-                                 parent ? std::optional(int64(parent->event)) : std::nullopt,
-                                 turn.output,
-                                 is_final(turn.status),
-                                 text_of(turn.custom_status),
-                                 turn.status_changes);
-    sql::Answer mailbox = place.ends ? tx.ask(statements::close_mailbox, instance)
-                                     : tx.ask(statements::open_new_mailbox,
-                                              instance,
-                                              int64(place.letters.size()),
-                                              earliest_us(place.letters));
+    const sql::Answer created =
+        tx.ask(statements::create_advanced,
+               instance,
+               begun.name,
+               begun.version,
+               to_string(turn.status),
+               turn.next_token,
+               int64(last_of(turn.events)),
+               prepared.history.bytes,
+               engine_number(begun.engine),
+               parent ? std::optional(parent->instance) : std::nullopt,
+               parent ? std::optional(int64(parent->execution)) : std::nullopt,
+               parent ? std::optional(int64(parent->event)) : std::nullopt,
+               turn.output,
+               is_final(turn.status),
+               text_of(turn.custom_status),
+               turn.status_changes);
+    const sql::Answer mailbox = place.ends ? tx.ask(statements::close_mailbox, instance)
+                                           : tx.ask(statements::open_new_mailbox,
+                                                    instance,
+                                                    int64(place.letters.size()),
+                                                    earliest_us(place.letters));
     answers.creations.push_back({&entry, created, mailbox});
+}
+
+sql::FenceAnswer TurnBatch::ask_continuing_turn(sql::Tx& tx,
+                                                const Prepared& prepared,
+                                                const NextExecution& next) const {
+    const TurnCommit& turn = *prepared.turn;
+    const BegunColumns begun = columns_of(turn.begun);
+    tx.exec(statements::archive_execution,
+            turn.instance,
+            turn.token,
+            begun.version,
+            turn.output,
+            last_written(turn),
+            prepared.history.bytes,
+            begun.engine,
+            to_string(turn.status));
+    const bool scheduled = next.start.has_value();
+    return tx.ask_fenced(instance_guard(turn.instance, turn.token),
+                         statements::advance_execution,
+                         turn.next_token,
+                         to_string(scheduled ? Status::pending : Status::running),
+                         int64(last_of(next.events)),
+                         prepared.next_history.bytes,
+                         int64(turn.execution),
+                         last_believed(turn),
+                         turn.leased,
+                         int64(next.execution),
+                         begun.name,
+                         next.version,
+                         engine_number(engine_version),
+                         turn.custom_status.has_value(),
+                         text_of(turn.custom_status),
+                         turn.status_changes,
+                         turn.suspended,
+                         scheduled ? visible_us(next.start_at_ms) : 0);
 }
 
 sql::FenceAnswer TurnBatch::ask_turn(sql::Tx& tx, const Prepared& prepared) const {
     const TurnCommit& turn = *prepared.turn;
-    const sql::Guard guard = instance_guard(turn.instance, turn.token);
-    const std::int64_t last = turn.events.empty() ? -1 : int64(last_of(turn.events));
-    const std::int64_t believed = turn.events.empty() ? -1 : int64(turn.last_event);
-    const auto& begun = turn.begun;
-    const auto engine = begun ? std::optional(engine_number(begun->engine)) : std::nullopt;
-    const auto version = begun ? std::optional(begun->version) : std::nullopt;
-    const auto name = begun ? std::optional(begun->name) : std::nullopt;
     if (turn.next) {
-        tx.exec(statements::archive_execution,
-                turn.instance,
-                turn.token,
-                version,
-                turn.output,
-                last,
-                prepared.history.bytes,
-                engine,
-                to_string(turn.status));
-        const bool scheduled = turn.next->start.has_value();
-        return tx.ask_fenced(guard,
-                             statements::advance_execution,
-                             turn.next_token,
-                             to_string(scheduled ? Status::pending : Status::running),
-                             int64(last_of(turn.next->events)),
-                             prepared.next_history.bytes,
-                             int64(turn.execution),
-                             believed,
-                             turn.leased,
-                             int64(turn.next->execution),
-                             name,
-                             turn.next->version,
-                             engine_number(engine_version),
-                             turn.custom_status.has_value(),
-                             text_of(turn.custom_status),
-                             turn.status_changes,
-                             turn.suspended,
-                             scheduled ? visible_us(turn.next->start_at_ms) : 0);
+        return ask_continuing_turn(tx, prepared, *turn.next);
     }
+    const sql::Guard guard = instance_guard(turn.instance, turn.token);
     if (is_plain(turn)) {
         return tx.ask_fenced(guard,
                              statements::advance,
                              turn.next_token,
                              to_string(turn.status),
-                             last,
+                             last_written(turn),
                              prepared.history.bytes,
                              int64(turn.execution),
-                             believed,
+                             last_believed(turn),
                              turn.leased);
     }
-    const std::optional<ParentLink> parent = begun ? begun->parent : std::nullopt;
+    const BegunColumns begun = columns_of(turn.begun);
+    const std::optional<ParentLink> parent = turn.begun ? turn.begun->parent : std::nullopt;
     return tx.ask_fenced(guard,
                          statements::advance_fully,
                          turn.next_token,
                          to_string(turn.status),
-                         last,
+                         last_written(turn),
                          prepared.history.bytes,
                          int64(turn.execution),
-                         believed,
+                         last_believed(turn),
                          turn.leased,
-                         name,
-                         version,
-                         engine,
+                         begun.name,
+                         begun.version,
+                         begun.engine,
                          parent ? std::optional(parent->instance) : std::nullopt,
                          parent ? std::optional(int64(parent->execution)) : std::nullopt,
                          parent ? std::optional(int64(parent->event)) : std::nullopt,
@@ -431,7 +457,7 @@ void TurnBatch::answer_refused_starts(sql::Tx& tx, Answers& answers, Woken& woke
         const std::string& instance = start.start->instance;
         const auto own = parent ? places_.find(parent->instance) : places_.end();
         if (!parent || (own != places_.end() && own->second.ends)) {
-            continue;  // Nobody waits.
+            continue;  // No parent waits.
         }
         const sql::Rows existing = tx.query(statements::find_origin, instance);
         if (!existing.empty() && same_operation(existing[0], *parent)) {
@@ -476,7 +502,7 @@ void TurnBatch::write_turn(sql::Tx& tx, const Prepared& prepared, bool has_mail)
     }
     cancel_timers(tx, turn);
     if (turn.next) {
-        // Of an execution that is reset, the next one may still want the children's answers.
+        // After a reset the next execution may still need the children's answers.
         tx.exec(turn.status == Status::reset ? statements::drop_timers
                                              : statements::drop_execution_messages,
                 turn.instance,

@@ -11,6 +11,7 @@
 #include "provider/columns.hpp"
 #include "provider/mail.hpp"
 
+#include <holdfast/base/assert.hpp>
 #include <holdfast/flow/provider.hpp>
 #include <holdfast/sql/tx.hpp>
 
@@ -21,7 +22,7 @@ struct TurnRefused {
     std::size_t turn;
 };
 
-// What the commit made ready at once, for those who sleep.
+// What the commit made ready at once, and so which waiting workers to notify.
 struct Woken {
     bool workflows = false;
     bool activities = false;
@@ -49,9 +50,15 @@ private:
         std::optional<std::size_t> turn{};
         std::vector<std::pair<const OutgoingStart*, Uuid>> starts{};  // With the token it gets.
         std::vector<Letter> letters{};
-        bool touches_mail = false;  // Takes mail away, so the mailbox must be settled.
+        bool touches_mail = false;  // Removes mail, so the mailbox must be settled.
         bool ends = false;
-        bool wakes = false;  // Others are to be told of its mail.
+        bool wakes = false;  // Other processes are notified of its mail.
+
+        // Requires: it has a turn.
+        [[nodiscard]] std::size_t own_turn() const {
+            HOLDFAST_ASSERT(turn.has_value());
+            return *turn;
+        }
     };
     using Entry = std::pair<const std::string, Place>;
     struct Finished {
@@ -67,6 +74,10 @@ private:
                    Answers& answers) const;
     void ask_creation(sql::Tx& tx, const Entry& entry, Answers& answers) const;
     [[nodiscard]] sql::FenceAnswer ask_turn(sql::Tx& tx, const Prepared& prepared) const;
+    // The same for a turn that continues as `next`.
+    [[nodiscard]] sql::FenceAnswer ask_continuing_turn(sql::Tx& tx,
+                                                       const Prepared& prepared,
+                                                       const NextExecution& next) const;
     // Which turn cannot commit, if one cannot.
     [[nodiscard]] static std::optional<std::size_t> find_refused(Answers& answers);
     void write_turn(sql::Tx& tx, const Prepared& prepared, bool has_mail) const;

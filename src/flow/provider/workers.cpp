@@ -60,7 +60,7 @@ public:
             keep_own_sessions(candidates);
             take(candidates);
             if (claimed_.size() - before == found) {
-                break;  // Nobody was faster anywhere, so there is no more.
+                break;  // No other claim was first anywhere, so there are no more.
             }
         }
         return std::move(claimed_);
@@ -85,8 +85,8 @@ private:
         return found;
     }
 
-    // Rivals see the same rows, and a lost race costs a whole transaction: from anywhere on, but
-    // those of a session in their order.
+    // Concurrent claims see the same rows, and a lost race costs a whole transaction: begins at a
+    // random row, and keeps the order within a session.
     static std::vector<ClaimedActivity> spread(std::vector<ClaimedActivity> found) {
         std::vector<std::size_t> order(found.size());
         std::iota(order.begin(), order.end(), std::size_t{0});
@@ -178,7 +178,7 @@ private:
         return found;
     }
 
-    // Those beyond the number of sessions that was asked for are left to others.
+    // Sessions beyond the requested number are left to other workers.
     void leave_further_sessions(std::vector<ClaimedActivity>& candidates) {
         if (!ask_.session) {
             return;
@@ -195,7 +195,7 @@ private:
         });
     }
 
-    // Those beyond the number that can begin at once wait for somebody who is free.
+    // Those beyond the number that can begin at once wait for a free worker.
     void leave_what_cannot_begin(std::vector<ClaimedActivity>& candidates) const {
         std::int64_t left = can_begin();
         std::erase_if(candidates, [&](const ClaimedActivity& one) {
@@ -203,9 +203,9 @@ private:
         });
     }
 
-    // A session belongs to one worker at a time: those that a rival has just taken are left to it.
+    // A session belongs to one worker at a time: those just claimed by another are left to it.
     void keep_own_sessions(std::vector<ClaimedActivity>& candidates) {
-        std::map<std::string, bool> own;  // In one order, like everybody who takes several.
+        std::map<std::string, bool> own;  // In one order, as in every claim of several.
         for (const ClaimedActivity& one : candidates) {
             if (one.task.session) {
                 own.emplace(*one.task.session, false);

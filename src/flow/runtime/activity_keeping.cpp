@@ -1,22 +1,21 @@
-// What the pool of activities does beside running them: leases, limits, and its own end.
+// The activity pool apart from running activities: leases, time limits, and its own stop.
 #include <algorithm>
 #include <utility>
 
 #include "runtime/activity_pool.hpp"
 #include "runtime/activity_pool_shared.hpp"
 
+#include <holdfast/base/assert.hpp>
 #include <holdfast/base/log.hpp>
 
 namespace holdfast::flow {
 namespace {
 
-using std::chrono::steady_clock;
-
 constexpr std::chrono::milliseconds renewal_pause{1'000};
 
 }  // namespace
 
-// Also gives others what waits here behind something long.
+// Also gives queued activities back that wait here behind long ones.
 void ActivityPool::tick(Steady now) {
     Shared& shared = *shared_;
     std::vector<std::pair<ActivityKey, Uuid>> due;
@@ -34,7 +33,7 @@ void ActivityPool::tick(Steady now) {
     }
     if (!due.empty()) {
         const std::vector<bool> kept = shared.provider.renew_activities(due, shared.lease.get());
-        const Steady done = steady_clock::now();
+        const Steady done = shared.clock.steady_now();
         const std::lock_guard lock(shared.mutex);
         for (std::size_t i = 0; i < due.size(); ++i) {
             shared.lease.looked_after(done - since[i], done);
@@ -70,7 +69,7 @@ void ActivityPool::give_up_on_stuck(Steady now) {
     Shared& shared = *shared_;
     const std::lock_guard lock(shared.mutex);
     if (shared.stopping) {
-        return;  // Whoever stops the pool gives up what is left.
+        return;  // stop() gives up what is left.
     }
     const auto overdue = [&](const Job& job) {
         return job.running && job.stop.stop_requested() &&
@@ -92,6 +91,7 @@ void ActivityPool::give_up_on_stuck(Steady now) {
         }
         return gone;
     });
+    shared.quiet.notify_all();
     std::erase_if(shared.overdue, [&](const std::shared_ptr<Job>& job) {
         const bool gone = overdue(*job);
         if (gone) {
@@ -101,7 +101,7 @@ void ActivityPool::give_up_on_stuck(Steady now) {
     });
 }
 
-// An attempt that takes longer than it may has ended, whatever it still does. A transactional one
+// Ends attempts that exceed their time limit, even if their code still runs. A transactional one
 // is only asked to stop: its row is locked until it ends, and then it is rolled back.
 void ActivityPool::end_what_overran(Steady now) {
     Shared& shared = *shared_;
@@ -125,7 +125,9 @@ void ActivityPool::end_what_overran(Steady now) {
         }
     }
     for (const std::shared_ptr<Job>& job : late) {
-        shared.hooks.ended(end_of(*job, timeout_failure(*job->limit())));
+        const std::optional<milliseconds> limit = job->limit();
+        HOLDFAST_ASSERT(limit.has_value());  // It has run for longer.
+        shared.hooks.ended(end_of(shared, *job, timeout_failure(*limit)));
     }
 }
 
@@ -148,6 +150,11 @@ void ActivityPool::close() {
 bool ActivityPool::idle() const {
     const std::lock_guard lock(shared_->mutex);
     return shared_->held.empty();
+}
+
+void ActivityPool::wait_idle(std::chrono::nanoseconds most) {
+    std::unique_lock lock(shared_->mutex);
+    shared_->quiet.wait_for(lock, most, [this] { return shared_->held.empty(); });
 }
 
 DrainReport ActivityPool::stop(milliseconds grace) {
@@ -181,7 +188,7 @@ DrainReport ActivityPool::stop(milliseconds grace) {
         }
         shared.overdue.clear();
         report.activities_abandoned += std::exchange(shared.handed_back, 0);
-        // Before they are given back: a look that is under way may bring them here once more.
+        // Before they are given back: a poll that is under way may claim them here once more.
         for (const std::shared_ptr<Job>& job : left) {
             shared.let_go(job);
             const bool first = shared.left_behind.insert(job->claim.task.key).second;
@@ -198,11 +205,12 @@ DrainReport ActivityPool::stop(milliseconds grace) {
     }
     for (std::thread& thread : threads) {
         if (stuck.contains(thread.get_id())) {
-            thread.detach();  // It touches nothing of ours any more.
+            thread.detach();  // It uses nothing of this object any more.
         } else {
-            thread.join();  // It may be about to say how its activity has ended.
+            thread.join();  // It may be about to report how its activity has ended.
         }
     }
+    shared.detach_provider();
     return report;
 }
 

@@ -14,8 +14,6 @@
 namespace holdfast::flow {
 namespace {
 
-using std::chrono::steady_clock;
-
 constexpr std::chrono::milliseconds undecided_pause{100};
 
 std::variant<Payload, FailureInfo> bounded(Payload result) {
@@ -29,8 +27,8 @@ std::variant<Payload, FailureInfo> bounded(Payload result) {
     return result;
 }
 
-// Trouble of the database, not of the activity: whether its writes are there is unknown, or they
-// are not, and it has to be looked at again.
+// A failure of the database, not of the activity: its writes are not applied, or the outcome is
+// unknown, and it has to be checked again.
 bool undecided(const Error& error) {
     return error.outcome() == holdfast::Outcome::unknown || error.code() == Code::unavailable ||
            error.code() == Code::conflict || error.code() == Code::exhausted ||
@@ -48,7 +46,8 @@ std::string_view outcome_of(bool cancelled, const ActivityEnd* end) {
     if (end->again) {
         return "retried";
     }
-    return std::holds_alternative<Payload>(end->answer->result) ? "success" : "error";
+    const auto& answer = end->answer;
+    return answer && std::holds_alternative<Payload>(answer->result) ? "success" : "error";
 }
 
 double random_unit() {
@@ -116,7 +115,7 @@ void ActivityPool::unreserve(const ActivityTask& task) {
 
 void ActivityPool::add(ClaimedActivity claim, bool reserved) {
     Shared& shared = *shared_;
-    auto job = std::make_shared<Job>(std::move(claim));
+    auto job = std::make_shared<Job>(std::move(claim), shared.clock.steady_now());
     {
         const std::lock_guard lock(shared.mutex);
         if (reserved) {
@@ -206,7 +205,7 @@ void ActivityPool::work(const std::shared_ptr<Shared>& shared) {
             }
             job = std::move(shared->queue.front());
             shared->queue.pop_front();
-            shared->last_taken = steady_clock::now();
+            shared->last_taken = shared->clock.steady_now();
             job->running = true;
             job->began = shared->last_taken;
             job->thread = std::this_thread::get_id();
@@ -215,7 +214,7 @@ void ActivityPool::work(const std::shared_ptr<Shared>& shared) {
         run(*shared, job);
         const std::lock_guard lock(shared->mutex);
         if (job->given_up) {
-            shared->stuck.erase(job->thread);  // Its place was filled by another thread.
+            shared->stuck.erase(job->thread);  // Another thread has taken its place.
             shared->quiet.notify_all();
             return;
         }
@@ -232,15 +231,15 @@ bool ActivityPool::run_one() {
         job = std::move(shared_->queue.front());
         shared_->queue.pop_front();
         job->running = true;
-        job->began = steady_clock::now();
+        job->began = shared_->clock.steady_now();
         ++shared_->running;
     }
     run(*shared_, job);
     return true;
 }
 
-// Why it must end without another attempt; empty if it may begin. An attempt that failed by itself
-// took no process down: only the others make it poison.
+// Why it must end without another attempt; empty if it may begin. An attempt that reported its
+// failure did not end its process: only the others count towards poison.
 std::optional<FailureInfo> ActivityPool::refusal(Shared& shared, const ClaimedActivity& claim) {
     if (claim.attempt - 1 - claim.failures >= shared.options.max_attempts) {
         ++shared.meters->poisoned;
@@ -249,8 +248,11 @@ std::optional<FailureInfo> ActivityPool::refusal(Shared& shared, const ClaimedAc
     return total_exceeded(claim);
 }
 
-ActivityEnd ActivityPool::end_of(const Job& job, std::variant<Payload, FailureInfo> result) {
-    const auto took = std::chrono::duration_cast<milliseconds>(steady_clock::now() - job.claimed);
+ActivityEnd ActivityPool::end_of(const Shared& shared,
+                                 const Job& job,
+                                 std::variant<Payload, FailureInfo> result) {
+    const auto took =
+        std::chrono::duration_cast<milliseconds>(shared.clock.steady_now() - job.claimed);
     return end_of_attempt(job.claim, std::move(result), took, random_unit());
 }
 
@@ -278,17 +280,17 @@ void ActivityPool::run(Shared& shared, const std::shared_ptr<Job>& job) {
     } catch (const Error& error) {
         threw = !activity->transactional || !undecided(error);
         if (threw) {
-            end = end_of(*job, failure_now());
-        } else {  // No answer: if the row is still ours, it is run again.
-            shared.give_back(claim, undecided_pause, false);
+            end = end_of(shared, *job, failure_now());
+        } else {  // No answer: if the claim still holds, it runs again.
+            shared.with_provider([&] { shared.give_back(claim, undecided_pause, false); });
         }
     } catch (...) {
         threw = true;
-        end = end_of(*job, failure_now());
+        end = end_of(shared, *job, failure_now());
     }
     ++shared.meters->activities;
-    const auto took =
-        std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - job->began);
+    const auto took = std::chrono::duration_cast<std::chrono::microseconds>(
+        shared.clock.steady_now() - job->began);
     shared.meters->ran(claim, outcome_of(job->stop.stop_requested(), end ? &*end : nullptr), took);
     {
         const std::lock_guard lock(shared.mutex);
@@ -310,13 +312,15 @@ void ActivityPool::leave(Shared& shared, const ClaimedActivity& claim) {
     }
 }
 
-// A note that is not kept costs the next attempt some work, and this one nothing. One that is
-// refused says that nobody wants the result any more.
+// A lost heartbeat costs the next attempt some work, and this one nothing. A refused one means that
+// the activity was cancelled or the claim is lost.
 void ActivityPool::beat(Shared& shared, Job& job, const Payload& progress) {
     const ClaimedActivity& claim = job.claim;
+    bool kept = true;
     try {
-        const bool kept = shared.provider.heartbeat(claim.task.key, claim.token, progress);
-        // Whoever was asked already may be here because of that, under the lock.
+        shared.with_provider(
+            [&] { kept = shared.provider.heartbeat(claim.task.key, claim.token, progress); });
+        // If it was asked to stop already, this may run in a stop callback, under the lock.
         if (!kept && !job.stop.stop_requested()) {
             const std::lock_guard lock(shared.mutex);
             shared.ask_to_stop(job);
@@ -337,15 +341,15 @@ std::optional<ActivityEnd> ActivityPool::end_of_run(Shared& shared, Job& job) {
             beat(shared, job, progress);
         });
     if (!activity.transactional) {
-        return end_of(job, bounded(activity.run(context, nullptr, claim.task.input)));
+        return end_of(shared, job, bounded(activity.run(context, nullptr, claim.task.input)));
     }
     const bool done =
         shared.provider.end_activity_in_transaction(claim.task.key, claim.token, [&](sql::Tx& tx) {
             Payload result = activity.run(context, &tx, claim.task.input);
-            if (job.overran(steady_clock::now())) {  // It is rolled back, and nothing was done.
+            if (job.overran(shared.clock.steady_now())) {  // It is rolled back and has no effect.
                 throw Failure(timeout_failure(*job.limit()));
             }
-            return end_of(job, bounded(std::move(result))).answer.value();
+            return end_of(shared, job, bounded(std::move(result))).answer.value();
         });
     if (done) {
         shared.hooks.mailed(claim.task.key.instance);
@@ -353,8 +357,8 @@ std::optional<ActivityEnd> ActivityPool::end_of_run(Shared& shared, Job& job) {
     return std::nullopt;
 }
 
-// Without an end it is settled already. One that failed after this process, which stops, asked it
-// to is handed back: the attempt does not count, and others run it.
+// Without an end it is settled already. One that failed after the stopping process asked it to stop
+// is given back: the attempt does not count, and other workers run it.
 void ActivityPool::finish(Shared& shared,
                           const std::shared_ptr<Job>& job,
                           std::optional<ActivityEnd> end,
@@ -369,7 +373,7 @@ void ActivityPool::finish(Shared& shared,
         job->ended = true;
         shared.overdue.erase(job);
         hands_back = threw && job->drained && !job->given_up && !job->timed_out;
-        // Once, although a look that is under way may bring it here again.
+        // Counted once, although a poll that is under way may claim it here again.
         if (hands_back && shared.left_behind.insert(job->claim.task.key).second) {
             ++shared.handed_back;
         }

@@ -51,8 +51,8 @@ public:
     // `unreserve`, and a thread if it must begin at once.
     [[nodiscard]] bool reserve(const ActivityTask& task);
     void unreserve(const ActivityTask& task);
-    // Requires: a reserved place, or room. One that must begin at once and cannot, because others
-    // were faster, goes back to the store.
+    // Requires: a reserved place, or room. One that must begin at once and finds no free thread
+    // goes back to the store.
     void add(ClaimedActivity claim, bool reserved);
     // How long the lease of an activity is to be.
     [[nodiscard]] milliseconds lease() const;
@@ -60,22 +60,23 @@ public:
     [[nodiscard]] int room() const;
     // How many can begin at once.
     [[nodiscard]] int free_threads() const;
-    // Sessions this process is busy with.
+    // Sessions of this process with activities in hand.
     [[nodiscard]] std::size_t sessions() const;
-    // Nobody wants its result any more.
+    // Its result is not needed any more.
     void cancel(const ActivityKey& key);
-    // Its end is in the store, or void: the lease need not be renewed.
+    // Its end is stored, or void: the lease need not be renewed.
     void settled(const ActivityKey& key, const Uuid& token);
 
-    // Renews leases, finds out about cancellations, gives up on what does not end.
+    // Renews leases, detects cancellations, gives up on activities that do not end.
     void tick(Steady now);
-    // When the next attempt that runs will have taken as long as it may.
+    // When the next running attempt reaches its time limit.
     [[nodiscard]] Steady next_limit() const;
     // Manual: runs one on the caller's thread. False: there was none.
     bool run_one();
 
     void close();  // Takes nothing new.
     [[nodiscard]] bool idle() const;
+    void wait_idle(std::chrono::nanoseconds most);
     // Asks all to stop and waits up to `grace`; what has not ended is given back to others. Then
     // the threads end. Idempotent.
     DrainReport stop(milliseconds grace);
@@ -88,7 +89,8 @@ private:
     static void run(Shared& shared, const std::shared_ptr<Job>& job);
     [[nodiscard]] static std::optional<FailureInfo> refusal(Shared& shared,
                                                             const ClaimedActivity& claim);
-    [[nodiscard]] static ActivityEnd end_of(const Job& job,
+    [[nodiscard]] static ActivityEnd end_of(const Shared& shared,
+                                            const Job& job,
                                             std::variant<Payload, FailureInfo> result);
     [[nodiscard]] static std::optional<ActivityEnd> end_of_run(Shared& shared, Job& job);
     static void leave(Shared& shared, const ClaimedActivity& claim);

@@ -43,6 +43,7 @@ protected:
 
 TEST_F(ClockStepsThreads, NoWorkIsHidden) {
     seen.reset();
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): the environment does not change.
     const int rounds = std::getenv("HOLDFAST_SOAK") != nullptr ? 3'000 : 20;  // A minute or so.
     constexpr std::array<std::chrono::hours, 5> ahead{2h, 0h, 1h, -2h, 24h};
     Process ann(db.url(), by_clock());

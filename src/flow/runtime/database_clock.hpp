@@ -1,5 +1,4 @@
-// The database's clock between the moments it was read: what it said last, plus what has passed
-// here.
+// The database clock between two readings: the last reading, plus the time that has passed here.
 #pragma once
 
 #include <chrono>
@@ -13,18 +12,21 @@ namespace holdfast::flow {
 // Safe to share between threads.
 class DatabaseClock {
 public:
+    explicit DatabaseClock(const Clock& clock) : clock_(clock) {}
+
     void heard(Moment now) {
         const std::lock_guard lock(mutex_);
         said_ = now;
-        at_ = std::chrono::steady_clock::now();
+        at_ = clock_.steady_now();
     }
     [[nodiscard]] Moment now() const {
         const std::lock_guard lock(mutex_);
-        const auto passed = std::chrono::steady_clock::now() - at_;
+        const auto passed = clock_.steady_now() - at_;
         return said_ + std::chrono::duration_cast<std::chrono::milliseconds>(passed);
     }
 
 private:
+    const Clock& clock_;
     mutable std::mutex mutex_;
     Moment said_{};
     Steady at_{};

@@ -63,7 +63,15 @@ void InstanceTable::add_claim(ClaimedInstance claim) {
     const std::lock_guard lock(mutex_);
     Instance& instance = find_or_add(claim.instance);
     instance.waiting.claim = std::move(claim);
+    note_claim(instance, true);
     queue(instance);
+}
+
+void InstanceTable::note_claim(Instance& instance, bool claimed) {
+    if (instance.claimed != claimed) {
+        instance.claimed = claimed;
+        claimed ? ++claims_ : --claims_;
+    }
 }
 
 bool InstanceTable::add_mail(const std::string& id) {
@@ -81,7 +89,7 @@ bool InstanceTable::add_found_mail(const std::string& id) {
     const std::lock_guard lock(mutex_);
     const auto found = instances_.find(id);
     if (found == instances_.end()) {
-        return true;  // Thrown out meanwhile: the next look finds it again.
+        return true;  // Evicted meanwhile: the next poll finds it again.
     }
     Instance& instance = *found->second;
     const bool idle = !instance.busy && !instance.queued;
@@ -109,7 +117,7 @@ bool InstanceTable::holds(std::string_view id, const Uuid& token) const {
         return true;
     }
     const auto found = instances_.find(key);
-    // The token of a busy one is its turn's to change.
+    // The turn of a busy one changes its token.
     return found != instances_.end() && (found->second->busy || found->second->token == token);
 }
 
@@ -150,8 +158,9 @@ Instance* InstanceTable::try_next(TurnInput& input) {
 void InstanceTable::done(Instance& instance, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     instance.busy = false;
-    --busy_;
+    left_turn();
     instance.lease.reset();
+    note_claim(instance, instance.waiting.claim.has_value());
     instance.bytes = bytes;
     bytes_ += bytes;
     instance.used = used_.insert(used_.end(), &instance);
@@ -161,8 +170,15 @@ void InstanceTable::done(Instance& instance, std::size_t bytes) {
     make_room();
 }
 
-// Throws out coroutines that were unused for longest; their instances go on wherever somebody looks
-// at them next.
+void InstanceTable::left_turn() {
+    --busy_;
+    if (busy_ == 0 && ready_.empty()) {
+        idle_.notify_all();
+    }
+}
+
+// Evicts the coroutines that were unused for longest; their instances continue in the process that
+// claims them next.
 void InstanceTable::make_room() {
     for (auto oldest = used_.begin();
          oldest != used_.end() &&
@@ -187,7 +203,8 @@ TurnInput InstanceTable::forget(Instance& instance) {
     std::unique_ptr<Instance> gone;
     const std::lock_guard lock(mutex_);
     HOLDFAST_ASSERT(instance.busy);
-    --busy_;
+    left_turn();
+    note_claim(instance, false);
     TurnInput left = std::move(instance.waiting);
     const auto found = instances_.find(instance.id);
     HOLDFAST_ASSERT(found != instances_.end());
@@ -196,10 +213,10 @@ TurnInput InstanceTable::forget(Instance& instance) {
     return left;
 }
 
-void InstanceTable::hold_lease(Instance& instance, const Uuid& token) {
+void InstanceTable::hold_lease(Instance& instance, const Uuid& token, Steady now) {
     const std::lock_guard lock(mutex_);
     instance.lease = token;
-    instance.claimed_at = std::chrono::steady_clock::now();
+    instance.claimed_at = now;
 }
 
 void InstanceTable::drop_lease(Instance& instance) {
@@ -231,6 +248,16 @@ std::size_t InstanceTable::backlog() const {
     return ready_.size() + busy_;
 }
 
+void InstanceTable::wait_idle(std::chrono::nanoseconds most) {
+    std::unique_lock lock(mutex_);
+    idle_.wait_for(lock, most, [this] { return busy_ == 0 && ready_.empty(); });
+}
+
+std::size_t InstanceTable::claims() const {
+    const std::lock_guard lock(mutex_);
+    return claims_;
+}
+
 std::size_t InstanceTable::size() const {
     const std::lock_guard lock(mutex_);
     return instances_.size();
@@ -243,6 +270,7 @@ std::vector<ClaimedInstance> InstanceTable::take_waiting_claims() {
         if (instance->waiting.claim) {
             claims.push_back(std::move(*instance->waiting.claim));
             instance->waiting.claim.reset();
+            note_claim(*instance, instance->busy && instance->claimed);
         }
     }
     return claims;

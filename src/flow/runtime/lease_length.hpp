@@ -1,9 +1,10 @@
 // How long leases are.
 //
-// A lease that runs out while its holder lives was too short for what the machine has to do: others
-// take over what is nearly done, begin it again, and lose it in the same way, until nobody gets
-// anything done and the attempts run out. So whoever comes late to its leases takes longer ones,
-// twice as long each time, and goes back to what was asked for when it has long been in time.
+// A lease that runs out while its holder lives was too short for the load of the machine: other
+// processes take over nearly finished work, begin it again, and lose it in the same way, until no
+// work completes and the attempts run out. So a process that renews its leases late takes longer
+// ones, twice as long each time, and returns to the configured length after it has long been in
+// time.
 #pragma once
 
 #include <chrono>
@@ -16,7 +17,7 @@ namespace holdfast::flow {
 // Safe to share between threads.
 class LeaseLength {
 public:
-    // A dead process keeps others waiting for a lease, so there is an end to it.
+    // Bounded, because the work of a dead process waits for the end of its lease.
     static constexpr int stretch_max = 16;
     static constexpr std::chrono::seconds relax_after{60};
 
@@ -27,7 +28,7 @@ public:
         return asked_ * stretch_;
     }
 
-    // A lease was looked after, `age` after it began or was renewed: in time, if a third of it was
+    // A lease was renewed, `age` after it began or was last renewed: in time, if a third of it was
     // left.
     void looked_after(std::chrono::nanoseconds age, Steady now) noexcept {
         const std::lock_guard lock(mutex_);
@@ -36,7 +37,7 @@ public:
             stretch_ = stretch_ < stretch_max ? stretch_ * 2 : stretch_;
             changed_ = now;
         } else if (!in_time(stretch_ / 2)) {
-            changed_ = now;  // Half as long would have been too short.
+            changed_ = now;  // Half the length would have been too short.
         } else if (stretch_ > 1 && now - changed_ >= relax_after) {
             stretch_ /= 2;
             changed_ = now;

@@ -22,7 +22,7 @@
 namespace holdfast::flow::detail {
 
 // A start that a runtime of this process commits together with its first turn: one commit instead
-// of two. The client waits for it; whatever gets in the way, it starts the instance by itself.
+// of two. The client waits for it; if it is declined, the client starts the instance itself.
 class FirstTurn {
 public:
     enum class Answer : std::uint8_t { created, declined };
@@ -33,15 +33,15 @@ public:
     [[nodiscard]] const std::string& instance() const noexcept { return instance_; }
     [[nodiscard]] const StartMessage& start() const noexcept { return start_; }
 
-    // For the client. Declined as well if nobody has begun to commit it within `patience`: the
-    // code takes long, or the runtime has too much to do. Throws what the commit threw.
+    // For the client. Declined as well if no commit has begun within `patience`: the code takes
+    // long, or the runtime is overloaded. Throws what the commit threw.
     [[nodiscard]] Answer wait(milliseconds patience);
 
-    // For the runtime, before the commit. False: the client waits no longer.
+    // For the runtime, before the commit. False: the client does not wait any more.
     [[nodiscard]] bool begin_commit();
     // Only the first one counts.
     void settle(Answer answer);
-    // By value: an exception object that two threads share dies on whichever lets go last.
+    // Copied: an exception object shared by two threads would be destroyed on either.
     void fail(const Error& error);
 
 private:
@@ -93,18 +93,18 @@ public:
     // offer_start and by call_off.
     virtual void expect(const std::string& instance, const Uuid& token) = 0;
     virtual void call_off(const std::string& instance) = 0;
-    // An instance was created; whoever takes it may take the first turn with this token.
+    // An instance was created; a runtime that accepts may take the first turn with this token.
     virtual bool offer_start(std::string_view workflow,
                              const std::string& instance,
                              const Uuid& token) = 0;
-    // Whether it takes the first turn and with it the start.
+    // Whether this runtime takes the first turn and with it the start.
     virtual bool offer_first_turn(const std::shared_ptr<FirstTurn>& turn) = 0;
-    // Mail was sent to an instance. True if this runtime has it in hand and will look.
+    // Mail was sent to an instance. True if this runtime has it in memory and will read the mail.
     virtual bool offer_mail(const std::string& instance) = 0;
-    // Whether an offer would be taken.
+    // Whether an offer would be accepted.
     [[nodiscard]] virtual bool runs(std::string_view workflow) const = 0;
     [[nodiscard]] virtual bool has(const std::string& instance) const = 0;
-    // There may be mail or activities for anybody.
+    // There may be mail or activities for any runtime.
     virtual void look_for_mail() = 0;
     virtual void look_for_activities() = 0;
 };
@@ -115,7 +115,7 @@ public:
     // Afterwards the runtime is not called any more.
     void leave(LocalRuntime& runtime);
 
-    // Whether somebody here will look at it at once, so that other processes need not be woken.
+    // Whether a runtime here takes it at once, so that other processes need not be notified.
     [[nodiscard]] bool runs(std::string_view workflow);
     [[nodiscard]] bool has(const std::string& instance);
 
@@ -133,7 +133,7 @@ public:
     // The instance has ended, which is a change, too.
     void ended(const std::string& instance, const EndOfInstance& how);
 
-    // Told when `key` changes, from its construction on.
+    // Notified when `key` changes, from its construction on.
     class Watch {
     public:
         Watch(LocalBus& bus, std::string key);
@@ -142,7 +142,7 @@ public:
         Watch& operator=(const Watch&) = delete;
         // Until the key has changed since the last wait, or `until`. False: nothing came.
         bool wait(Steady until);
-        // How the instance has ended, if somebody in this process has committed that.
+        // How the instance has ended, if that was committed in this process.
         [[nodiscard]] std::optional<EndOfInstance> ended() const;
 
     private:

@@ -1,4 +1,4 @@
-// What a runtime counts: for its own stats, and for whoever collects metrics.
+// What a runtime counts: for its own stats, and as metrics.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace holdfast::flow {
 
 class Execution;
 
-// A count that is also a metric, if somebody collects them.
+// A count that is also a metric, if metrics are collected.
 class Meter {
 public:
     Meter() = default;
@@ -54,12 +54,12 @@ public:
     void ran(const ClaimedActivity& claim,
              std::string_view outcome,
              std::chrono::nanoseconds took) const;
-    // A message is about to be taken: how late is it, if it is a timer?
+    // A message is about to be taken: records how late it is, if it is a timer.
     void taking(const Message& message, Moment now) const;
     // The store failed.
     void failed(std::string_view operation) const;
     void blocked(BlockKind kind) const;
-    // What is in the store. False: nobody wants to know.
+    // What is in the store. False: metrics are not collected.
     [[nodiscard]] bool wanted() const noexcept { return metrics_ != nullptr; }
     void measured(const SystemStats& stats, std::size_t cached_instances) const;
 

@@ -184,8 +184,8 @@ TEST(HouseOnDsql, ATurnThatIsTooLargeEndsItsWorkflowAndNobodyElses) {
     EXPECT_EQ(client.info("small")->status, Status::completed);
 }
 
-// A database that fails for a moment is no reason to fail an activity that only leaves a note; one
-// that was cancelled hears of it even so.
+// A database that fails for a moment must not fail an activity that only sends a heartbeat; one
+// that was cancelled learns of it even so.
 TEST_P(House, AHeartbeatThatIsLostDisturbsNobodyAndARefusedOneTellsOfTheCancellation) {
     Runtime runtime(store, registry(), options());
     bool stopped = false;
@@ -195,7 +195,7 @@ TEST_P(House, AHeartbeatThatIsLostDisturbsNobodyAndARefusedOneTellsOfTheCancella
         place.db.execute("ALTER TABLE flow_hidden RENAME TO flow_activities");
         ctx.heartbeat(std::string("kept"));
         EXPECT_FALSE(ctx.cancelled());
-        place.db.execute("DELETE FROM flow_activities");  // Somebody cancelled it.
+        place.db.execute("DELETE FROM flow_activities");  // As a cancellation does.
         ctx.heartbeat(std::string("refused"));
         stopped = ctx.cancelled();
     };

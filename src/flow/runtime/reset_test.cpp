@@ -36,19 +36,19 @@ namespace holdfast::flow::tests {
 Workflow<std::string> diary(Context& ctx) {
     ctx.kv().set("before", std::string("point"));
     const std::string lucky = std::to_string(ctx.random());
-    std::string text = co_await ctx.activity<&greet>(lucky);
+    const std::string text = co_await ctx.activity<&greet>(lucky);
     ctx.kv().set("after", text);
     ctx.status(text);
     ctx.attribute("mood", std::string("good"));
-    std::string first = co_await ctx.receive(inbox);
-    std::string second = co_await ctx.receive(inbox);
+    const std::string first = co_await ctx.receive(inbox);
+    const std::string second = co_await ctx.receive(inbox);
     co_return first + second;
 }
 
 // 2 is the child, 3 the message awaited.
 Workflow<std::string> guardian(Context& ctx, std::string child_id) {
     auto child = ctx.start(ctx.child<&listener>(std::int64_t{1}).id(child_id));
-    std::string order = co_await ctx.receive(inbox);
+    const std::string order = co_await ctx.receive(inbox);
     if (order == "adopt") {
         auto second = ctx.start(ctx.child<&listener>(std::int64_t{1}).id(child_id + "-2"));
         co_await ctx.receive(inbox);
@@ -256,7 +256,7 @@ TEST_P(Reset, TimersAreSetAgainForTheMomentTheyHad) {
 
 TEST_P(Reset, AnActivityOfTheOldExecutionIsCutOff) {
     seen.meanwhile = [&](ActivityContext& ctx) {
-        if (ctx.execution() == 1) {  // While it runs, somebody resets its workflow.
+        if (ctx.execution() == 1) {  // While it runs, its workflow is reset.
             client.reset(ctx.instance(), {.to = ResetTo::start});
         }
     };
@@ -347,8 +347,8 @@ TEST_P(Reset, APointThatIsNoneIsRefused) {
     EXPECT_EQ(status("one"), Status::completed);
 }
 
-// Between the look and the write the workflow took a turn: what it has done must not be forgotten
-// by somebody who has not seen it.
+// Between the read and the write the workflow took a turn: a reset that has not seen that turn must
+// not discard it.
 TEST_P(Reset, WhatHasGoneOnSinceIsNotReset) {
     client.start<&listener>("one", 2);
     runtime->run_until_idle();

@@ -1,6 +1,7 @@
 #include <holdfast/flow/runtime.hpp>
 
 #include <algorithm>
+#include <iterator>
 
 #include "runtime/runtime_state.hpp"
 #include <fmt/core.h>
@@ -11,12 +12,12 @@
 namespace holdfast::flow {
 namespace {
 
-using std::chrono::steady_clock;
-
 constexpr milliseconds lease_min{2'000};
 constexpr std::chrono::milliseconds keep_pause{500};
 constexpr int commit_lanes_on_a_server = 4;
 constexpr std::size_t build_id_bytes_max = 64;
+constexpr std::size_t owed_max = 1'000;
+constexpr std::chrono::milliseconds owed_pause{500};
 
 RuntimeOptions checked_options(RuntimeOptions options) {
     if (options.workflow_threads < 0 || options.activity_threads < 0) {
@@ -33,10 +34,10 @@ RuntimeOptions checked_options(RuntimeOptions options) {
             "else a session is lost while its activity runs");
     }
     if (options.retention < milliseconds{0}) {
-        throw InvalidArgument("a retention is not negative; 0 keeps everything");
+        throw InvalidArgument("the retention must not be negative; 0 keeps everything");
     }
     if (options.max_attempts < 1) {
-        throw InvalidArgument("max_attempts is at least 1");
+        throw InvalidArgument("max_attempts must be at least 1");
     }
     if (options.tags.tags.size() > 5) {
         throw InvalidArgument("a worker serves at most 5 tags");
@@ -47,10 +48,24 @@ RuntimeOptions checked_options(RuntimeOptions options) {
         throw InvalidArgument(fmt::format(
             "a build id has at most {} letters, digits and signs of ASCII", build_id_bytes_max));
     }
+    options.clock = options.clock == nullptr ? &system_clock() : options.clock;
     return options;
 }
 
 }  // namespace
+
+// What is needed to give a claim back.
+ClaimedInstance Runtime::State::receipt_of(const std::string& instance,
+                                           const Uuid& token,
+                                           const std::vector<InboxMessage>& mail) {
+    ClaimedInstance receipt;
+    receipt.instance = instance;
+    receipt.token = token;
+    for (const InboxMessage& message : mail) {
+        receipt.messages.emplace_back().position = message.position;
+    }
+    return receipt;
+}
 
 Runtime::State::State(Store& store, Registry registry, RuntimeOptions options)
     : store_(store),
@@ -77,8 +92,7 @@ Runtime::State::State(Store& store, Registry registry, RuntimeOptions options)
               *meters_,
               *unserved_,
               [this] { look_for_mail(); }) {
-    clock_.heard(
-        std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now()));
+    clock_.heard(std::chrono::floor<std::chrono::milliseconds>(options_.clock->wall_now()));
     hear_clock();
     std::string replays;
     for (const auto& [low, high] : options_.versions.ranges) {
@@ -103,8 +117,8 @@ void Runtime::State::start_threads() {
         threads_.emplace_back([this](const std::stop_token& stop) { turn_loop(stop); });
     }
     // One writer is all an embedded database has; a server flushes for several at once.
-    const bool server = store_.database().dialect().product != sql::Product::sqlite;
-    for (int i = 0; i < (server ? commit_lanes_on_a_server : 1); ++i) {
+    const bool embedded = store_.database().dialect().embedded;
+    for (int i = 0; i < (embedded ? 1 : commit_lanes_on_a_server); ++i) {
         threads_.emplace_back([this](const std::stop_token& stop) { commit_loop(stop); });
     }
     threads_.emplace_back([this](const std::stop_token& stop) { poll_loop(stop); });
@@ -174,8 +188,10 @@ void Runtime::State::take_turn(Instance& instance, TurnInput input) {
     std::vector<ActivityEnd> unwanted;
     const std::string id = instance.id;
     const std::vector<ActivityEnd> answers = input.answers;
+    std::optional<ClaimedInstance> claim;
     if (input.claim) {
-        workflow_lease_.looked_after(clock_.now() - input.claim->now, steady_clock::now());
+        claim = receipt_of(input.claim->instance, input.claim->token, input.claim->messages);
+        workflow_lease_.looked_after(clock_.now() - input.claim->now, steady_now());
     }
     try {
         std::optional<PreparedTurn> turn = runner_.run(instance, std::move(input), unwanted);
@@ -188,6 +204,12 @@ void Runtime::State::take_turn(Instance& instance, TurnInput input) {
         TurnInput left = instances_.forget(instance);
         unwanted = answers;
         unwanted.insert(unwanted.end(), left.answers.begin(), left.answers.end());
+        if (claim && dynamic_cast<const Error*>(&error) != nullptr) {
+            owe(std::move(*claim));
+        }
+        if (left.claim) {
+            instances_.add_claim(std::move(*left.claim));
+        }
         look_for_mail();
     }
     post(std::move(unwanted));
@@ -202,7 +224,48 @@ void Runtime::State::give_back(const ClaimedInstance& claim,
     } catch (const std::exception& error) {
         log().warn("an instance could not be given back",
                    {{"instance", claim.instance}, {"error", error.what()}});
+        if (ignore_attempt) {
+            owe(receipt_of(claim.instance, claim.token, claim.messages));
+        }
     }
+}
+
+// The database failed, not the workflow: the attempt must not count. The claim is given back after
+// a pause, and its lease keeps the messages in order until then. If the database still fails, this
+// is repeated; an attempt stays counted only if another process claims the instance before.
+void Runtime::State::owe(ClaimedInstance claim) {
+    {
+        const std::lock_guard lock(owed_mutex_);
+        if (owed_.size() < owed_max) {
+            owed_.push_back({.claim = std::move(claim), .due = steady_now() + owed_pause});
+        }
+    }
+    wake_at((clock_.now() + owed_pause).time_since_epoch().count());
+}
+
+// False: the store fails still, and nothing should be claimed.
+bool Runtime::State::give_back_owed(Steady until) {
+    std::vector<Owed> due;
+    {
+        const std::lock_guard lock(owed_mutex_);
+        const auto later =
+            std::ranges::partition(owed_, [until](const Owed& one) { return one.due > until; });
+        due.assign(std::make_move_iterator(later.begin()), std::make_move_iterator(later.end()));
+        owed_.erase(later.begin(), later.end());
+    }
+    for (auto one = due.begin(); one != due.end(); ++one) {
+        try {
+            provider_.abandon_instance(one->claim, milliseconds{0}, true);
+        } catch (const std::exception& error) {
+            log().warn("claims could not be given back",
+                       {{"claims", due.end() - one}, {"error", error.what()}});
+            const std::lock_guard lock(owed_mutex_);
+            owed_.insert(
+                owed_.end(), std::make_move_iterator(one), std::make_move_iterator(due.end()));
+            return false;
+        }
+    }
+    return true;
 }
 
 // --- draining
@@ -222,13 +285,14 @@ DrainReport Runtime::State::drain(milliseconds deadline) {
     store_.bus().leave(*this);
     activities_.close();
     constexpr milliseconds longest = std::chrono::years{1};  // "For ever" must not overflow.
-    const Steady until = steady_clock::now() + std::min(deadline, longest);
+    const Steady until = steady_now() + std::min(deadline, longest);
     if (options_.manual) {
         run_until_idle();
     } else {
-        // Turns and activities end by themselves; there is no event for "everything is quiet".
-        while (!quiet() && steady_clock::now() < until) {
-            std::this_thread::sleep_for(std::chrono::milliseconds{1});
+        // The end of an activity begins a turn, and a turn may begin activities.
+        while (!quiet() && steady_now() < until) {
+            instances_.wait_idle(until - steady_now());
+            activities_.wait_idle(until - steady_now());
         }
     }
     const bool in_time = quiet();
@@ -242,7 +306,7 @@ DrainReport Runtime::State::drain(milliseconds deadline) {
     for (Outbox outbox = take_outbox(); !outbox.empty(); outbox = take_outbox()) {
         commit(std::move(outbox));
     }
-    // A look or a commit that was under way has perhaps brought more, and nobody is left to do it.
+    // A poll or a commit that was under way may have brought more, and no thread is left to run it.
     report_.activities_abandoned += activities_.stop(milliseconds{0}).activities_abandoned;
     give_back_claims();
     drained_ = true;
@@ -254,12 +318,14 @@ void Runtime::State::give_back_claims() {
         ++report_.turns_abandoned;
         give_back(claim, milliseconds{0}, true);
     }
+    give_back_owed(Steady::max());
 }
 
 int Runtime::State::run_until_idle() {
     int steps = 0;
+    const bool may_claim = give_back_owed(Steady::max());
     for (bool worked = true; worked;) {
-        worked = poll_instances().count > 0;
+        worked = may_claim && poll_instances().count > 0;
         worked = poll_activities() > 0 || worked;
         TurnInput input;
         while (Instance* const instance = instances_.try_next(input)) {
@@ -279,7 +345,7 @@ int Runtime::State::run_until_idle() {
     if (options_.retention > milliseconds{0}) {
         forget_old();
     }
-    measure(steady_clock::now());
+    measure(steady_now());
     return steps;
 }
 
@@ -298,7 +364,7 @@ RuntimeStats Runtime::State::stats() const {
 // --- keeping
 // -----------------------------------------------------------------------------------------
 
-// A worker that starts may be the one that blocked work has waited for.
+// A worker that starts may have the code that blocked work waits for.
 void Runtime::State::retry_blocked() noexcept {
     RetryBlocked ask;
     if (options_.workflow_threads > 0) {
@@ -324,7 +390,7 @@ void Runtime::State::retry_blocked() noexcept {
             look_for_activities();
         }
     } catch (const std::exception& error) {
-        log().warn("blocked work could not be made due; it is tried again later by itself",
+        log().warn("blocked work could not be made due; it is retried later",
                    {{"error", error.what()}});
     }
 }
@@ -332,11 +398,11 @@ void Runtime::State::retry_blocked() noexcept {
 void Runtime::State::keep_loop(const std::stop_token& stop) {
     retry_blocked();
     const auto next = [this] {
-        return std::min(steady_clock::now() + keep_pause, activities_.next_limit());
+        return std::min(steady_now() + keep_pause, activities_.next_limit());
     };
-    while (system_clock().sleep_until(next(), stop)) {
+    while (options_.clock->sleep_until(next(), stop)) {
         try {
-            keep(steady_clock::now());
+            keep(steady_now());
         } catch (const std::exception& error) {
             log().warn("leases could not be renewed", {{"error", error.what()}});
         }
@@ -350,7 +416,7 @@ void Runtime::State::keep(Steady now) {
         if (provider_.renew_instance(lease.id, lease.token, workflow_lease_.get())) {
             instances_.renewed(lease.id, now);
         }
-        const Steady done = steady_clock::now();
+        const Steady done = steady_now();
         workflow_lease_.looked_after(done - lease.since, done);
     }
     keep_sessions(now);
@@ -377,7 +443,8 @@ void Runtime::State::sweep(Steady now) {
         const int early = provider_.sweep(options_.early_mail_ttl, options_.reply_ttl);
         provider_.sweep_sessions();
         if (early > 0) {
-            log().warn("mail was thrown away: its instances never started", {{"mailboxes", early}});
+            log().warn("early mail was deleted: its instances never started",
+                       {{"mailboxes", early}});
         }
     }
     swept_ = now;
@@ -401,7 +468,7 @@ void Runtime::State::forget_old() {
         {.ids = {}, .completed_before = before, .limit = instances_per_sweep});
     const DeleteCounts pruned = provider_.prune_ended(before, instances_per_sweep);
     if (ended.instances + pruned.executions > 0) {
-        log().info("what ended long ago was removed",
+        log().info("instances and executions past the retention were deleted",
                    {{"instances", ended.instances}, {"executions", pruned.executions}});
     }
 }

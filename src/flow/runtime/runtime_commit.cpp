@@ -1,5 +1,5 @@
-// Commit lanes: take what has piled up while the last commit was being flushed, and commit it at
-// once.
+// Commit lanes: each takes what was queued during the last commit, and commits it as one
+// transaction.
 #include <algorithm>
 
 #include "runtime/runtime_state.hpp"
@@ -10,9 +10,7 @@
 namespace holdfast::flow {
 namespace {
 
-using std::chrono::steady_clock;
-
-// Trouble that passes: the turn is computed, so it waits for the database.
+// Errors that may pass: the turn is computed, so it waits for the database.
 bool may_pass(const Error& error) {
     switch (error.code()) {
         case Code::unavailable:
@@ -29,7 +27,7 @@ constexpr std::chrono::milliseconds commit_pause_first{10};
 constexpr std::chrono::milliseconds commit_pause_max{1'000};
 constexpr std::size_t ends_per_commit_max = 128;
 
-// Whether it has sent itself what makes it go on.
+// Whether it has sent itself a message for its next turn.
 bool continues(const TurnCommit& commit) {
     return std::ranges::any_of(commit.messages, [&](const OutgoingMessage& message) {
         return message.instance == commit.instance && message.visible_at_ms == 0;
@@ -53,8 +51,8 @@ void Runtime::State::post(std::vector<ActivityEnd> ends) {
     outbox_filled_.notify_one();
 }
 
-// The answer goes to the instance's next turn if it is here, else into its mail. Another attempt is
-// no business of the workflow's.
+// The answer goes to the instance's next turn if it is here, else into its mail. The workflow does
+// not see that another attempt follows.
 void Runtime::State::ended(ActivityEnd end) {
     if (end.again || !instances_.add_answer(end)) {
         post(std::vector<ActivityEnd>{std::move(end)});
@@ -106,7 +104,8 @@ void Runtime::State::commit_turns(std::vector<PreparedTurn> turns) {
     std::for_each(turns.begin(), turns.end(), [this](auto& turn) { expect_starts(turn); });
     std::vector<TurnCommit> commits;
     std::vector<Committed> results;
-    const Steady give_up = steady_clock::now() + options_.activity_lease;
+    bool store_failed = false;
+    const Steady give_up = steady_now() + options_.activity_lease;
     for (std::chrono::milliseconds pause = commit_pause_first; !turns.empty();) {
         commits.clear();
         for (PreparedTurn& turn : turns) {
@@ -122,28 +121,32 @@ void Runtime::State::commit_turns(std::vector<PreparedTurn> turns) {
             if (!may_pass(error) && turns.size() > 1) {
                 return commit_one_by_one(std::move(turns), std::move(commits));
             }
-            if (draining_ || !may_pass(error) || steady_clock::now() + pause > give_up) {
+            if (draining_ || !may_pass(error) || steady_now() + pause > give_up) {
+                store_failed = may_pass(error);
                 break;
             }
             for (std::size_t i = 0; i < turns.size(); ++i) {
                 turns[i].commit = std::move(commits[i]);
             }
-            // A client that waits is told at once.
+            // A waiting client gets the error at once.
             drop_first_turns(turns, [&error](PreparedTurn& turn) {
                 turn.first->fail(error);
                 return true;
             });
         }
-        system_clock().sleep_until(steady_clock::now() + pause, pauses_.get_token());
+        options_.clock->sleep_until(steady_now() + pause, pauses_.get_token());
         pause = std::min(pause * 2, commit_pause_max);
     }
     meters_->commits += turns.empty() ? 0 : 1;
     for (std::size_t i = 0; i < turns.size(); ++i) {
+        if (store_failed && commits[i].leased) {  // If it was committed, the token is another.
+            owe(receipt_of(commits[i].instance, commits[i].token, turns[i].turn_context.mail));
+        }
         settle(turns[i], commits[i], results[i]);
     }
 }
 
-// One of them is to blame; the others must not pay for it.
+// One of them causes the error; the others must not fail with it.
 void Runtime::State::commit_one_by_one(std::vector<PreparedTurn> turns,
                                        std::vector<TurnCommit> commits) {
     for (std::size_t i = 0; i < turns.size(); ++i) {
@@ -154,8 +157,8 @@ void Runtime::State::commit_one_by_one(std::vector<PreparedTurn> turns,
     }
 }
 
-// Nothing of it is in the store, and never will be; its instance ends instead. An end is small: one
-// that does not fit either is rejected.
+// The turn cannot be stored; its instance ends instead. An end is small: one that does not fit
+// either is rejected.
 void Runtime::State::settle_too_large(PreparedTurn& turn, const TurnCommit& commit) {
     if (is_final(commit.status) && commit.activities.empty() && commit.starts.empty()) {
         return settle_lost(turn, commit, Committed::rejected);
@@ -163,7 +166,7 @@ void Runtime::State::settle_too_large(PreparedTurn& turn, const TurnCommit& comm
     std::optional<PreparedTurn> end;
     try {
         end = runner_.too_large(turn);
-    } catch (const std::exception& error) {  // Who waits for it could not be read.
+    } catch (const std::exception& error) {  // The store could not be read.
         log().warn("a turn is too large", {{"instance", commit.instance}, {"error", error.what()}});
     }
     if (!end) {
@@ -175,7 +178,7 @@ void Runtime::State::settle_too_large(PreparedTurn& turn, const TurnCommit& comm
     post(std::move(*end));
 }
 
-// Who is here needs no waking through the database.
+// Instances of this process need no notification through the database.
 void Runtime::State::expect_starts(PreparedTurn& turn) {
     detail::LocalBus& bus = store_.bus();
     for (std::size_t i = 0; i < turn.started.size(); ++i) {
@@ -198,7 +201,7 @@ void Runtime::State::drop_first_turns(std::vector<PreparedTurn>& turns, Unwanted
     });
 }
 
-// What it would have begun does not begin.
+// Releases what was reserved and announced for it.
 void Runtime::State::call_off(const PreparedTurn& turn) {
     for (const ClaimedActivity& claim : turn.local) {
         activities_.unreserve(claim.task);
@@ -214,7 +217,7 @@ void Runtime::State::forget_first_turn(PreparedTurn& turn) {
     if (left.claim) {
         instances_.add_claim(std::move(*left.claim));
     }
-    look_for_mail();  // It may have been started otherwise meanwhile.
+    look_for_mail();  // It may have been started in another way meanwhile.
 }
 
 void Runtime::State::commit_ends(const std::vector<ActivityEnd>& ends) {
@@ -222,17 +225,18 @@ void Runtime::State::commit_ends(const std::vector<ActivityEnd>& ends) {
     try {
         kept = provider_.end_activities(ends);
     } catch (const Error& error) {
-        // Their leases run out, and they are run again: at least once is what was promised.
+        // Their leases run out, and they run again: an activity runs at least once.
         log().warn("activities could not be ended", {{"error", error.what()}});
         meters_->failed("end_activities");
     }
     for (std::size_t i = 0; i < ends.size(); ++i) {
         activities_.settled(ends[i].key, ends[i].token);
+        const auto& again = ends[i].again;
         if (kept[i] && ends[i].answer) {
             store_.bus().mailed(ends[i].key.instance);
-        } else if (kept[i] && ends[i].again && ends[i].again->delay > milliseconds{0}) {
-            wake_at((clock_.now() + ends[i].again->delay).time_since_epoch().count());
-        } else if (kept[i] && ends[i].again) {
+        } else if (kept[i] && again && again->delay > milliseconds{0}) {
+            wake_at((clock_.now() + again->delay).time_since_epoch().count());
+        } else if (kept[i] && again) {
             store_.bus().activities_waiting();
         }
     }
@@ -277,7 +281,7 @@ void Runtime::State::settle_committed(PreparedTurn& turn, const TurnCommit& comm
         for (const ActivityEnd& end : turn.left) {
             instances_.add_answer(end);
         }
-        // Mail that came under the lease woke no thread.
+        // Mail that came under the lease has not woken a thread.
         if (commit.next || commit.leased || turn.goes_on || continues(commit)) {
             instances_.add_mail(commit.instance);
         }
@@ -287,7 +291,7 @@ void Runtime::State::settle_committed(PreparedTurn& turn, const TurnCommit& comm
     tell(turn, commit);
 }
 
-// The store has moved on without us: what is in memory is worthless.
+// The store has changed since: what is in memory is outdated.
 void Runtime::State::settle_lost(PreparedTurn& turn, const TurnCommit& commit, Committed result) {
     if (turn.first) {
         forget_first_turn(turn);

@@ -1,4 +1,4 @@
-// Finding work that is not in this process's hands: other processes', what a dead one left, timers.
+// Polling for work from elsewhere: sent by other processes, left by dead ones, and due timers.
 #include <algorithm>
 
 #include "runtime/runtime_state.hpp"
@@ -9,12 +9,13 @@
 namespace holdfast::flow {
 namespace {
 
-using std::chrono::steady_clock;
-
 constexpr int claims_max = 32;
+// A claim that was lost this often is taken alone from then on, so that of the instances that die
+// with a process only the one that kills it reaches `max_attempts`.
+constexpr int attempts_shared_max = 3;
 constexpr std::size_t backlog_per_thread_max = 64;
 constexpr std::chrono::milliseconds poll_pause_first{5};
-// What is due after that long is looked for anew by then; added to now, a longer one may overflow.
+// A longer wait is cut: the store is polled again by then, and now plus the wait cannot overflow.
 constexpr std::chrono::milliseconds look_ahead_max = std::chrono::years{1};
 
 }  // namespace
@@ -25,22 +26,46 @@ Runtime::State::Found Runtime::State::poll_instances() {
     if (options_.workflow_threads == 0 || draining_) {
         return {};
     }
-    const std::size_t backlog = instances_.backlog();
-    if (backlog >= backlog_max) {
+    const bool only_alone = options_.max_attempts == 1;
+    if (instances_.backlog() >= backlog_max ||
+        ((claim_alone_ || holds_alone_) && instances_.claims() > 0)) {
         return {.count = 0, .more = true};
     }
-    // What is being looked at is found again until it is committed: the look goes past it.
-    const ClaimInstances ask{.lease = workflow_lease_.get(),
-                             .count = claims_max + static_cast<int>(backlog),
-                             .versions = options_.versions,
-                             .build = options_.build_id,
-                             .mine = [this](std::string_view id, const Uuid& token) {
-                                 return instances_.holds(id, token);
-                             }};
+    holds_alone_ = false;
+    Found found;
+    if (!claim_alone_ && !only_alone) {
+        found = claim_instances(false);
+    }
+    if ((claim_alone_ || only_alone) && instances_.claims() == 0) {
+        const Found one = claim_instances(true);
+        holds_alone_ = instances_.claims() > 0;
+        found.count += one.count;
+        found.more = one.more || one.count > 0;
+    }
+    return found;
+}
+
+Runtime::State::Found Runtime::State::claim_instances(bool alone) {
+    const auto backlog = static_cast<int>(instances_.backlog());
+    // A busy instance is found again until its turn is committed: so more are asked for.
+    const ClaimInstances ask{
+        .lease = workflow_lease_.get(),
+        .count = claims_max + backlog,
+        .versions = options_.versions,
+        .build = options_.build_id,
+        .attempts_shared_max = std::min(attempts_shared_max, options_.max_attempts - 1),
+        .alone = alone,
+        .mine = [this](std::string_view id, const Uuid& token) {
+            return instances_.holds(id, token);
+        }};
     std::vector<ClaimedInstance> claims = provider_.claim_instances(ask);
     Found found{.count = 0, .more = static_cast<int>(claims.size()) >= ask.count};
+    claim_alone_ = false;
     for (ClaimedInstance& claim : claims) {
-        if (claim.claimed) {
+        if (claim.alone) {
+            claim_alone_ = true;
+            found.more = true;
+        } else if (claim.claimed) {
             instances_.add_claim(std::move(claim));
             ++found.count;
         } else if (instances_.add_found_mail(claim.instance)) {
@@ -77,7 +102,7 @@ int Runtime::State::poll_activities() {
     return static_cast<int>(claims.size());
 }
 
-// Turns that begin with work of this process are dated by what the store's clock said before.
+// Turns that begin with work of this process use the last reading of the store's clock.
 void Runtime::State::hear_clock() {
     try {
         clock_.heard(provider_.now());
@@ -89,8 +114,7 @@ void Runtime::State::hear_clock() {
 
 void Runtime::State::wake_at(std::int64_t moment_ms) {
     const auto wait = Moment{std::chrono::milliseconds{moment_ms}} - clock_.now();
-    const Steady at =
-        steady_clock::now() + std::clamp(wait, std::chrono::milliseconds{0}, look_ahead_max);
+    const Steady at = steady_now() + std::clamp(wait, std::chrono::milliseconds{0}, look_ahead_max);
     const std::lock_guard lock(poll_mutex_);
     if (at < timer_at_) {
         timer_at_ = at;
@@ -98,7 +122,7 @@ void Runtime::State::wake_at(std::int64_t moment_ms) {
     }
 }
 
-// When to look again without being asked: soon after something was found, then less and less often.
+// When to poll again without a notification: soon after something was found, then less often.
 Steady Runtime::State::next_look(bool found) {
     const bool told = store_.database().dialect().notifies;
     if (found) {
@@ -106,7 +130,7 @@ Steady Runtime::State::next_look(bool found) {
     } else {
         poll_pause_ = std::min(told ? options_.poll_max : poll_pause_ * 2, options_.poll_max);
     }
-    return steady_clock::now() + poll_pause_;
+    return steady_now() + poll_pause_;
 }
 
 void Runtime::State::poll_loop(const std::stop_token& stop) {
@@ -114,7 +138,9 @@ void Runtime::State::poll_loop(const std::stop_token& stop) {
         Found mail;
         int activities = 0;
         try {
-            mail = poll_instances();
+            if (give_back_owed(steady_now())) {
+                mail = poll_instances();
+            }
             activities = poll_activities();
         } catch (const std::exception& error) {
             log().warn("the store could not be polled", {{"error", error.what()}});
@@ -128,22 +154,21 @@ void Runtime::State::poll_loop(const std::stop_token& stop) {
         try {
             if (!found) {
                 if (const auto wait = provider_.until_next_work()) {
-                    next = std::min(next, steady_clock::now() + std::min(*wait, look_ahead_max));
+                    next = std::min(next, steady_now() + std::min(*wait, look_ahead_max));
                 }
             }
-        } catch (const std::exception&) {
-            // The next look will tell.
+        } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the next poll finds it.
         }
         std::unique_lock lock(poll_mutex_);
         const auto wanted = [this] { return want_instances_ || want_activities_; };
         for (Steady until = std::min(next, timer_at_);
-             !wanted() && !stop.stop_requested() && steady_clock::now() < until;
+             !wanted() && !stop.stop_requested() && steady_now() < until;
              until = std::min(next, timer_at_)) {
-            // An earlier timer than the one we wait for ends this wait, not the whole one.
-            poll_wanted_.wait_until(
-                lock, stop, until, [&] { return wanted() || timer_at_ < until; });
+            // A timer earlier than `until` ends this wait, not the loop.
+            poll_wanted_.wait_for(
+                lock, stop, until - steady_now(), [&] { return wanted() || timer_at_ < until; });
         }
-        if (timer_at_ <= steady_clock::now()) {
+        if (timer_at_ <= steady_now()) {
             timer_at_ = Steady::max();
         }
         want_instances_ = false;

@@ -58,6 +58,12 @@ private:
         [[nodiscard]] bool empty() const noexcept { return turns.empty() && ends.empty(); }
     };
 
+    // A claim that is to be given back because its turn could not be read or committed.
+    struct Owed {
+        ClaimedInstance claim;
+        Steady due;
+    };
+
     void start_threads();
     // --- turns
     void turn_loop(const std::stop_token& stop);
@@ -69,7 +75,7 @@ private:
     void commit_turns(std::vector<PreparedTurn> turns);
     void commit_one_by_one(std::vector<PreparedTurn> turns, std::vector<TurnCommit> commits);
     void expect_starts(PreparedTurn& turn);
-    // Takes those out that are also a start and that `unwanted` names, and forgets them.
+    // Removes turns that are also a start and that `unwanted` selects.
     template <class Unwanted>
     void drop_first_turns(std::vector<PreparedTurn>& turns, Unwanted&& unwanted);
     void call_off(const PreparedTurn& turn);
@@ -85,13 +91,19 @@ private:
     void ended(ActivityEnd end);
     void give_back(const ClaimedInstance& claim, milliseconds delay, bool ignore_attempt) noexcept;
     void give_back_claims();
+    [[nodiscard]] static ClaimedInstance receipt_of(const std::string& instance,
+                                                    const Uuid& token,
+                                                    const std::vector<InboxMessage>& mail);
+    void owe(ClaimedInstance claim);
+    bool give_back_owed(Steady until);
     // --- polling
     void poll_loop(const std::stop_token& stop);
     struct Found {
-        int count = 0;      // That nobody was looking at.
+        int count = 0;      // Found, and not busy here.
         bool more = false;  // There may be more right now.
     };
     Found poll_instances();
+    Found claim_instances(bool alone);
     int poll_activities();
     void hear_clock();
     void wake_at(std::int64_t moment_ms);
@@ -106,6 +118,7 @@ private:
     void measure(Steady now);
     [[nodiscard]] bool quiet() const;
     Logger& log() const;
+    [[nodiscard]] Steady steady_now() const { return options_.clock->steady_now(); }
 
     Store& store_;
     Provider& provider_;
@@ -114,7 +127,7 @@ private:
     const std::string worker_id_;
     std::shared_ptr<Meters> meters_ = std::make_shared<Meters>(options_.metrics);
     std::shared_ptr<Unserved> unserved_ = std::make_shared<Unserved>(options_);
-    DatabaseClock clock_;
+    DatabaseClock clock_{*options_.clock};
     LeaseLength workflow_lease_{options_.workflow_lease};
     InstanceTable instances_;
     ActivityPool activities_;
@@ -131,6 +144,11 @@ private:
     bool want_activities_ = true;
     Steady timer_at_ = Steady::max();  // When the next known timer fires.
     std::chrono::milliseconds poll_pause_{5};
+    bool claim_alone_ = false;  // An instance waits that is to be claimed alone,
+    bool holds_alone_ = false;  // or was, and nothing else is claimed until its turn has ended.
+
+    std::mutex owed_mutex_;
+    std::vector<Owed> owed_;
 
     Steady sessions_kept_{};
     Steady swept_{};

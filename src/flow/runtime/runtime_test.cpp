@@ -1,4 +1,6 @@
 // Whole workflows on every backend, on one thread, with a clock that the test moves.
+#include <thread>
+
 #include "runtime/test/runtime_fixture.hpp"
 
 #include <holdfast/base/error.hpp>
@@ -39,13 +41,13 @@ protected:
         return registry;
     }
 
-    // Time passes, and whoever has something to do by then does it.
+    // Time passes, and whatever is due by then is done.
     void advance(std::chrono::microseconds by) {
         place.db.advance_clock(by);
         runtime->run_until_idle();
     }
     // The process dies: nothing is given back, and its leases run out. Another one starts.
-    void crash_and_restart(RuntimeOptions options = manual_options()) {
+    void crash_and_restart(const RuntimeOptions& options = manual_options()) {
         runtime.reset();
         place.db.advance_clock(1min);
         runtime.emplace(store, registry(), options);
@@ -168,7 +170,7 @@ TEST_P(RuntimeStory, CancellingAParentReachesItsChildren) {
     HOLDFAST_CHECK("runtime cancel_parent_down_propagates_to_child");
     seen.meanwhile = nullptr;
     client.start<&parent>("family", 2);
-    // The children wait for nobody: stop the world before they run by cancelling at once.
+    // The children wait for nothing: cancel at once, before they run.
     client.cancel("family", "no");
     runtime->run_until_idle();
     EXPECT_EQ(status("family"), Status::cancelled);

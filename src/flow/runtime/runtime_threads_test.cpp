@@ -117,8 +117,8 @@ TEST_P(RuntimeThreads, ManyWorkflowsShareTheirCommits) {
     EXPECT_TRUE(runtime.drain(10s).clean());
 }
 
-// One workflow alone takes a commit for its start and one for its end: 128. Nobody waits here for a
-// flush longer than a test's disk takes, so the crowd is made by hand.
+// One workflow alone takes a commit for its start and one for its end: 128. A flush of a test's
+// disk is too short for commits to pile up, so the crowd is made by hand.
 TEST_P(RuntimeThreads, SixtyFourAtOnceTakeFewerFlushesThanTheyAre) {
     if (GetParam() != test::Backend::sqlite) {
         return;  // A server shares flushes by itself, and several of our commits are under way.
@@ -242,7 +242,7 @@ TEST_P(RuntimeThreads, WhatABusyWorkerDoesNotBeginInTimeHasFailed) {
 
 TEST_P(RuntimeThreads, AMessageToAWaitingWorkflowIsTakenWithoutPolling) {
     RuntimeOptions slow = options();
-    slow.poll_max = 30s;  // Nobody looks by chance.
+    slow.poll_max = 30s;  // No poll by chance.
     Runtime runtime(store, test_registry(), slow);
     client.start<&counter>("counter");
     for (int i = 0; i < 20; ++i) {

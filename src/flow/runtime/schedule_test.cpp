@@ -102,7 +102,7 @@ TEST_P(Schedule, RunsAgainAfterItHasCompletedOrFailed) {
 
 TEST_P(Schedule, RunsThatWereMissedAreLeftOut) {
     client.start_with<&tally>({.cron = "@every 10m"}, "one");
-    runtime.reset();  // Nobody is there for five hours.
+    runtime.reset();  // No worker runs for five hours.
     place.db.advance_clock(5h + 3min);
     runtime.emplace(store, registry(), manual_options());
     runtime->run_until_idle();
@@ -141,8 +141,8 @@ TEST_P(Schedule, ARunThatCleansUpWhenItIsCancelledIsTheLast) {
     EXPECT_EQ(client.executions("one").size(), 1U);
 }
 
-// Nobody was there when the run came to its end, nor when the schedule was called off: both are
-// found in the same turn.
+// No worker ran when the run came to its end, nor when the schedule was cancelled: both are found
+// in the same turn.
 TEST_P(Schedule, AnEndThatIsFoundTogetherWithARequestToStopIsTheLast) {
     client.start_with<&nap>({.cron = "@hourly"}, "cancelled");
     client.start_with<&nap>({.cron = "@hourly"}, "terminated");

@@ -1,4 +1,4 @@
-// From what a turn did to what is stored.
+// Converts the result of a turn to what is stored.
 #include <algorithm>
 #include <variant>
 
@@ -134,7 +134,7 @@ NextExecution next_execution(const WorkflowStarted& started,
     return next;
 }
 
-// It has run by a schedule: the same again when it is due next. The version is chosen then.
+// The next run by the schedule, with the same input. Its version is chosen when it is due.
 NextExecution next_run(const WorkflowStarted& started,
                        const std::string& cron,
                        const TurnCommit& commit,
@@ -176,7 +176,7 @@ PreparedTurn TurnRunner::prepare(Instance& instance,
     commit.execution = turn_context.execution;
     commit.last_event = turn_context.last_event;
     commit.status = status_after(turn.ending);
-    // After a failure the code may not have come as far as its history.
+    // After a failure the code may not have reached the end of its history.
     commit.names_all_activities = turn.ending == Ending::completed;
     for (const std::size_t taken : turn.taken) {
         if (taken < turn_context.mail.size() && !turn_context.creates) {
@@ -202,7 +202,7 @@ PreparedTurn TurnRunner::prepare(Instance& instance,
     return prepared;
 }
 
-// What this process can do itself it claims in the same commit, so that nobody has to ask for it.
+// Activities that this process can run are claimed in the same commit, so that no poll is needed.
 void TurnRunner::add_activities(PreparedTurn& prepared,
                                 const TurnContext& turn_context,
                                 Turn& turn) {
@@ -226,7 +226,7 @@ void TurnRunner::add_activities(PreparedTurn& prepared,
         } else {
             prepared.activities_waiting = true;
         }
-        if (scheduled.start_within_ms) {  // Also of our own: we may die before we begin it.
+        if (scheduled.start_within_ms) {  // Also here: the process may die before it begins.
             commit.messages.push_back(
                 start_deadline(task.key, *scheduled.start_within_ms, turn_context.now));
         }
@@ -269,7 +269,7 @@ void TurnRunner::add_ending(PreparedTurn& prepared, const TurnContext& turn_cont
         result = turn.failure();
         commit.output = encode(turn.failure());
     }
-    // Who asks a run to stop means the schedule, also if that run still came to its end.
+    // A cancel request for a run ends the schedule, even if that run still completed.
     if (turn.ending != Ending::cancelled && instance.execution &&
         !instance.execution->cancel_requested()) {
         const WorkflowStarted& started = instance.execution->started();

@@ -19,12 +19,13 @@ namespace {
 // much.
 constexpr EventId shadow_events_max = 1'000;
 constexpr std::size_t called_back_max = 500;
+constexpr std::size_t recorded_bytes_max = 2U << 20U;
 
 Logger& logger_of(const RuntimeOptions& options) {
     return options.logger != nullptr ? *options.logger : null_logger();
 }
 
-// An end that the code has no part in. It calls back what is under way, as any end does.
+// Ends the execution without its code. Like any end, it cancels what is still open.
 void end_by_force(Turn& turn,
                   const TurnContext& turn_context,
                   std::span<const LeftOpen> open,
@@ -38,7 +39,7 @@ void end_by_force(Turn& turn,
                                     .time_ms = turn_context.now.time_since_epoch().count(),
                                     .body = std::move(body)});
     };
-    // More would not fit into the one transaction that has to end it.
+    // More would not fit into the one transaction that ends it.
     for (const LeftOpen& operation : open.first(std::min(open.size(), called_back_max))) {
         add(OperationCancelled{operation.operation, std::string(kind_name(end))}, operation.event);
         abandon(turn, operation);
@@ -55,18 +56,48 @@ const StartMessage* start_among(const std::vector<InboxMessage>& messages) {
     return nullptr;
 }
 
-// Why the instance is to end without its code having a say. Empty: that was not ordered.
-std::optional<FailureInfo> ordered_end(const std::vector<InboxMessage>& messages) {
+// The end that an operator has requested, by terminate or by fail. Empty: there is none.
+std::optional<FailureInfo> ordered_end(const std::vector<InboxMessage>& messages, bool as_failed) {
     for (const InboxMessage& mail : messages) {
         const CancelMessage* const cancel = std::get_if<CancelMessage>(&mail.message.body);
-        if (mail.error.empty() && cancel != nullptr && cancel->force) {
-            return FailureInfo{.kind = FailureKind::cancelled,
-                               .type = "Cancelled",
-                               .message = cancel->reason,
-                               .retryable = false};
+        if (mail.error.empty() && cancel != nullptr && cancel->force &&
+            cancel->fail.value_or(false) == as_failed) {
+            return FailureInfo{
+                .kind = as_failed ? FailureKind::application : FailureKind::cancelled,
+                .type = as_failed ? std::string(failed_by_operator) : std::string("Cancelled"),
+                .message = cancel->reason,
+                .retryable = false};
         }
     }
     return std::nullopt;
+}
+
+// By the request a replay knows that the code did not end by itself. The messages that waited come
+// after it: the code does not see them, and a reset delivers them again.
+void record_order(Turn& turn, const TurnContext& turn_context, const std::string& reason) {
+    const std::int64_t now_ms = turn_context.now.time_since_epoch().count();
+    const auto add = [&](EventBody body) {
+        turn.events.push_back(Event{.id = turn_context.last_event + turn.events.size() + 1,
+                                    .source = 0,
+                                    .time_ms = now_ms,
+                                    .body = std::move(body)});
+    };
+    add(CancelRequested{reason, now_ms});
+    std::size_t bytes = 0;
+    for (const InboxMessage& mail : turn_context.mail) {
+        const MessageBody& body = mail.message.body;
+        const auto* const message = std::get_if<ChannelMessage>(&body);
+        const auto* const signal = std::get_if<SignalMessage>(&body);
+        if (!mail.error.empty() || (message == nullptr && signal == nullptr)) {
+            continue;
+        }
+        bytes += message != nullptr ? message->data.json.size() : signal->data.json.size();
+        if (bytes > recorded_bytes_max) {
+            return;
+        }
+        add(message != nullptr ? EventBody(MessageReceived{message->channel, message->data})
+                               : EventBody(SignalReceived{signal->name, signal->data}));
+    }
 }
 
 // Answers that the turn has not taken; they follow the mail among its messages.
@@ -115,13 +146,17 @@ TurnRunner::TurnRunner(Provider& provider,
 std::optional<PreparedTurn> TurnRunner::run(Instance& instance,
                                             TurnInput input,
                                             std::vector<ActivityEnd>& unwanted) {
-    if (input.claim) {  // It exists: who wants to start it has to be told so.
+    if (input.claim) {  // It exists: a start must be declined.
         input.first.settle(detail::FirstTurn::Answer::declined);
     }
     TurnContext turn_context;
     if (!look(instance, input, turn_context)) {
         lose(instance, std::move(input), unwanted);
         return std::nullopt;
+    }
+    if (std::optional<FailureInfo> end = ordered_end(turn_context.mail, true)) {
+        unwanted.insert(unwanted.end(), input.answers.begin(), input.answers.end());
+        return fail(instance, turn_context, std::move(*end));
     }
     if (turn_context.leased && turn_context.attempt > options_.max_attempts) {
         unwanted.insert(unwanted.end(), input.answers.begin(), input.answers.end());
@@ -143,8 +178,8 @@ std::optional<PreparedTurn> TurnRunner::run(Instance& instance,
             messages.push_back(Message{.execution = end.key.execution, .body = *end.answer});
             finished.push_back(std::move(end));
         } else {
-            // With its answer: our memory may be older than the store, where another process has
-            // asked for it. If nobody wants it, the store knows, and takes no answer.
+            // With its answer: the memory here may be older than the store, where another process
+            // has scheduled it. If it is not needed, the store refuses the answer.
             unwanted.push_back(std::move(end));
         }
     }
@@ -159,7 +194,7 @@ std::optional<PreparedTurn> TurnRunner::run(Instance& instance,
         return stop_at(instance, turn_context, obstacle, std::move(input), unwanted);
     }
     if (turn_context.creates && turn.ending == Ending::continued) {
-        lose(instance, std::move(input), unwanted);  // Two executions at once: the long way.
+        lose(instance, std::move(input), unwanted);  // Two executions at once: not in one commit.
         return std::nullopt;
     }
     std::vector<ActivityEnd> left = take_out_left(turn, turn_context.mail.size(), finished);
@@ -177,7 +212,7 @@ std::optional<PreparedTurn> TurnRunner::run(Instance& instance,
     return prepared;
 }
 
-// Finds out what this turn is about. False: the instance is not ours any more.
+// Fills in the context of this turn. False: the instance is not held here any more.
 bool TurnRunner::look(Instance& instance, TurnInput& input, TurnContext& turn_context) {
     if (input.first) {
         const StartMessage& start = input.first->start();
@@ -211,7 +246,7 @@ bool TurnRunner::look(Instance& instance, TurnInput& input, TurnContext& turn_co
     } else if (input.claim) {
         const ClaimedInstance& claim = *input.claim;
         clock_.heard(claim.now);
-        instances_.hold_lease(instance, claim.token);
+        instances_.hold_lease(instance, claim.token, options_.clock->steady_now());
         instance.token = claim.token;
         turn_context = TurnContext{.name = claim.name,
                                    .version = claim.version,
@@ -296,7 +331,7 @@ std::unique_ptr<Execution> TurnRunner::make_execution(const Instance& instance,
 std::optional<Obstacle> TurnRunner::begin(Instance& instance, const TurnContext& turn_context) {
     const StartMessage* const start = start_among(turn_context.mail);
     if (start == nullptr) {
-        return Obstacle{BlockKind::unreadable, "there is mail, but not the start"};
+        return Obstacle{BlockKind::unreadable, "the instance has mail, but no start message"};
     }
     const std::optional<std::string> version =
         start->version.empty() ? registry_.version_for_start(start->name) : start->version;
@@ -306,8 +341,7 @@ std::optional<Obstacle> TurnRunner::begin(Instance& instance, const TurnContext&
         return unregistered(start->name, start->version, turn_context);
     }
     std::map<std::string, Payload> keys;
-    if (turn_context.execution >
-        1) {  // Of runs by a schedule, the first leaves its keys to the next.
+    if (turn_context.execution > 1) {  // A scheduled run inherits the keys of the run before.
         keys = provider_.load_history(instance.id, turn_context.execution).kv;
     }
     instance.number = turn_context.execution;
@@ -323,9 +357,9 @@ std::optional<Obstacle> TurnRunner::begin(Instance& instance, const TurnContext&
 }
 
 // The failure is in the mail before this turn takes the deadline: if this process dies in between,
-// both are there, and a second failure finds no activity. A worker that begins it now is either
-// before this, and there is no failure, or finds nothing to begin. Whoever has one now may be dead
-// and not have begun it: it is looked at again when that would show. Returns those deadlines.
+// both are there, and a second failure finds no activity. A worker that begins it concurrently is
+// either first, and there is no failure, or finds nothing to begin. The holder of a claim may be
+// dead before it began: such a deadline is set again, to after the lease. Returns those deadlines.
 std::vector<std::pair<EventId, OutgoingMessage>> TurnRunner::fail_what_nobody_began(
     const Instance& instance, const TurnContext& turn_context) {
     std::vector<ActivityEnd> ends;
@@ -340,7 +374,7 @@ std::vector<std::pair<EventId, OutgoingMessage>> TurnRunner::fail_what_nobody_be
             .type = "NotStarted",
             .message = fmt::format("no worker began it within {} ms", deadline->limit_ms)};
         ends.push_back({.key = {instance.id, turn_context.execution, deadline->event},
-                        .token = Uuid{},  // Nobody's.
+                        .token = Uuid{},  // Of no claim.
                         .answer = ActivityAnswer{deadline->event, std::move(failure)}});
         OutgoingMessage later_on =
             start_deadline(ends.back().key, deadline->limit_ms, turn_context.now);
@@ -373,7 +407,7 @@ std::optional<PreparedTurn> TurnRunner::stop_at(Instance& instance,
         lose(instance, std::move(input), unwanted);
         return std::nullopt;
     }
-    if (std::optional<FailureInfo> end = ordered_end(turn_context.mail)) {
+    if (std::optional<FailureInfo> end = ordered_end(turn_context.mail, false)) {
         unwanted.insert(unwanted.end(), input.answers.begin(), input.answers.end());
         return fail(instance, turn_context, std::move(*end));
     }
@@ -424,8 +458,8 @@ void TurnRunner::forget(Instance& instance, TurnInput&& input, std::vector<Activ
     }
 }
 
-// What is under way for it, whatever its code would say. A history that cannot be read tells
-// nothing, but the children know whose they are.
+// Its open operations, found without its code. If the history cannot be read, only the children
+// are found, by their parent links.
 std::vector<LeftOpen> TurnRunner::open_in_store(const Instance& instance,
                                                 const TurnContext& turn_context) {
     if (turn_context.last_event == 0) {
@@ -447,8 +481,8 @@ std::vector<LeftOpen> TurnRunner::open_in_store(const Instance& instance,
     return open;
 }
 
-// One turn; now and then beside a replay from scratch, because a coroutine that is kept would hide
-// that its code is not deterministic until the next crash.
+// One turn; at intervals with a replay from scratch beside it, because a cached coroutine would
+// hide nondeterminism until the next crash.
 Turn TurnRunner::checked(Instance& instance,
                          const TurnContext& turn_context,
                          std::span<const Message> messages) {
@@ -467,7 +501,7 @@ Turn TurnRunner::checked(Instance& instance,
     meters_.history_bytes_read += loaded.bytes;
     if (!program || !loaded.error.empty() || loaded.events.empty() ||
         loaded.events.back().id != turn_context.last_event) {
-        return turn;  // Somebody else is at it; the commit will tell.
+        return turn;  // Changed by another process; the commit decides.
     }
     const std::vector<LeftOpen> open = left_open(loaded.events);
     Execution cold(
@@ -487,7 +521,7 @@ Turn TurnRunner::checked(Instance& instance,
                  open,
                  FailureInfo{.kind = FailureKind::nondeterminism,
                              .type = "Nondeterminism",
-                             .message = "run again over its history, the code did something else",
+                             .message = "replayed over its history, the code did something else",
                              .retryable = false});
     return failed;
 }
@@ -508,6 +542,9 @@ PreparedTurn TurnRunner::fail(Instance& instance,
                                           .parent = start != nullptr ? start->parent : std::nullopt,
                                           .status = std::nullopt}});
     }
+    if (why.type == failed_by_operator) {
+        record_order(turn, turn_context, why.message);
+    }
     end_by_force(turn, turn_context, open_in_store(instance, turn_context), std::move(why));
     for (std::size_t i = 0; i < turn_context.mail.size(); ++i) {
         turn.taken.push_back(i);
@@ -525,7 +562,7 @@ PreparedTurn TurnRunner::poison(Instance& instance, const TurnContext& turn_cont
                             .type = "Poison",
                             .message = fmt::format(
                                 "the workflow {} was tried {} times (at most {}) and did "
-                                "not get through a turn",
+                                "not complete a turn",
                                 instance.id,
                                 turn_context.attempt - 1,
                                 options_.max_attempts),

@@ -1,4 +1,4 @@
-// Runs turns: from what there is to look at, to what is to be committed.
+// Runs turns: from their input to what is to be committed.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ class DatabaseClock;
 class Meters;
 class Unserved;
 
-// What a turn sees: who it is about, its mail, the clock.
+// What a turn sees: its instance, its mail, the clock.
 struct TurnContext {
     std::string name;
     std::string version;
@@ -45,16 +45,16 @@ struct PreparedTurn {
     std::vector<ActivityEnd> left;       // Those whose answers are for the next turn.
     bool goes_on = false;                // There is mail that it has left for the next turn.
     std::vector<ClaimedActivity> local;  // Activities this process has claimed with it.
-    // Who is to be told once it is committed.
+    // To be announced once it is committed.
     std::vector<std::pair<std::string, Uuid>> started;  // Child instances, and their workflows
     std::vector<std::string> started_workflows;         // in the same order.
     bool activities_waiting = false;
     std::size_t bytes = 0;
-    detail::FirstTurnDuty first{};  // Who waits for the start that this turn is.
+    detail::FirstTurnDuty first{};  // The waiting client, if this turn is a start.
     TurnContext turn_context{};     // What it has seen.
 };
 
-// What an activity with a limit on its wait for a worker sends to its own workflow.
+// The deadline message of an activity that must begin within a limit, to its own workflow.
 [[nodiscard]] OutgoingMessage start_deadline(const ActivityKey& key,
                                              std::int64_t limit_ms,
                                              Moment now);
@@ -83,21 +83,21 @@ public:
                                                   TurnInput input,
                                                   std::vector<ActivityEnd>& unwanted);
 
-    // What is committed instead of a turn that is more than the database takes at once: the
-    // workflow's failure. Takes over who waits for the start, if it was one.
+    // What is committed instead of a turn that exceeds what the database accepts at once: the
+    // workflow's failure. Takes over the waiting client, if the turn was a start.
     [[nodiscard]] PreparedTurn too_large(PreparedTurn& turn);
 
 private:
     bool look(Instance& instance, TurnInput& input, TurnContext& turn_context);
-    // Makes sure that the coroutine stands where the store says, or tells why it cannot.
+    // Brings the coroutine to the state in the store, or returns why it cannot.
     [[nodiscard]] std::optional<Obstacle> load(Instance& instance, const TurnContext& turn_context);
     [[nodiscard]] std::optional<Obstacle> begin(Instance& instance,
                                                 const TurnContext& turn_context);
     [[nodiscard]] Obstacle unregistered(std::string_view name,
                                         std::string_view version,
                                         const TurnContext& turn_context);
-    // The turn is not committed. The instance is blocked, unless its end was ordered: then that is
-    // what is to be committed.
+    // The turn is not committed. The instance is blocked, unless a forced cancel request is in its
+    // mail: then its end is committed.
     [[nodiscard]] std::optional<PreparedTurn> stop_at(Instance& instance,
                                                       const TurnContext& turn_context,
                                                       const Obstacle& obstacle,
@@ -110,7 +110,7 @@ private:
         const Instance& instance, const TurnContext& turn_context);
     [[nodiscard]] std::vector<LeftOpen> open_in_store(const Instance& instance,
                                                       const TurnContext& turn_context);
-    // This process cannot take the turn: what it holds goes back to where others find it.
+    // This process cannot take the turn: what it holds goes back to the store.
     void lose(Instance& instance, TurnInput&& input, std::vector<ActivityEnd>& unwanted);
     void forget(Instance& instance, TurnInput&& input, std::vector<ActivityEnd>& unwanted);
     PreparedTurn fail(Instance& instance, const TurnContext& turn_context, FailureInfo why);

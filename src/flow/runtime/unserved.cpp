@@ -40,7 +40,8 @@ void Unserved::missing(std::string what, Moment now) {
     for (const std::string& name : names) {
         all += (all.empty() ? "" : ", ") + name;
     }
-    logger_.warn("work waits for a worker that has its code; this one does not", {{"work", all}});
+    logger_.warn("work waits for a worker that has its code; this worker does not have it",
+                 {{"work", all}});
 }
 
 }  // namespace holdfast::flow

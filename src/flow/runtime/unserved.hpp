@@ -1,4 +1,4 @@
-// Work that cannot be done here: how long it is left alone, and one warning a minute about it.
+// Work without a handler here: how long it is held back, and one warning a minute about it.
 #pragma once
 
 #include <mutex>
@@ -16,8 +16,8 @@ class Unserved {
 public:
     explicit Unserved(const RuntimeOptions& options);
 
-    // How long to leave it alone after it was given back `tries` times before: twice as long each
-    // time, up to the longest.
+    // How long to hold it back after it was given back `tries` times before: twice as long each
+    // time, up to the maximum.
     [[nodiscard]] milliseconds pause(int tries) const;
     // No handler here for this workflow or activity. Names that come within a minute of a warning
     // are in the next one. `now` is the database's clock.

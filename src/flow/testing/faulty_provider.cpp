@@ -53,7 +53,7 @@ constexpr std::array<std::string_view, 40> call_names{"claim_instances",
                                                       "until_next_work"};
 static_assert(call_names.size() == static_cast<std::size_t>(Call::until_next_work) + 1);
 
-// Longer than any lease that somebody would choose.
+// Longer than any lease of a test.
 constexpr milliseconds beyond_every_lease = std::chrono::hours{24};
 
 }  // namespace

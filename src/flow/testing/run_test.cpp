@@ -15,7 +15,7 @@ inline constexpr Signal<int> bell{"bell"};
 inline constexpr Channel<int> numbers{"numbers"};
 
 Workflow<int> rings(Context& ctx) {
-    int rung = co_await ctx.await_signal(bell);
+    const int rung = co_await ctx.await_signal(bell);
     co_return rung;
 }
 Workflow<int> sums(Context& ctx, int count) {
@@ -34,7 +34,7 @@ HOLDFAST_NAME(holdfast::flow::runs::sums, "runs.sums");
 namespace holdfast::flow::runs {
 
 Workflow<std::string> asks_a_child(Context& ctx, int count) {
-    int sum = co_await ctx.child<&sums>(count);
+    const int sum = co_await ctx.child<&sums>(count);
     co_return std::to_string(sum);
 }
 Workflow<Unit> never_ends(Context& ctx, int round) {
@@ -91,12 +91,12 @@ Workflow<std::string> tidies_up_later(Context& ctx, int round) {
 }
 
 Workflow<int> insists(Context& ctx) {
-    int offer = co_await ctx.activity<&tests::quote>("bank").retry(
+    const int offer = co_await ctx.activity<&tests::quote>("bank").retry(
         {.attempts = 4, .first = 1h, .ceiling = 2h, .per_try = 2h});
     co_return offer;
 }
 
-int double_length(std::string bank) {
+int double_length(const std::string& bank) {
     return 2 * static_cast<int>(bank.size());
 }
 
@@ -138,14 +138,16 @@ std::string complaint(F&& f) {
 }
 
 TEST(Run, ASignalDecides) {
-    EXPECT_EQ(run<&review>(loan).on<&nudge>([](std::string) {}).signal(decisions, "yes").result(),
-              "yes");
+    EXPECT_EQ(
+        run<&review>(loan).on<&nudge>([](const std::string&) {}).signal(decisions, "yes").result(),
+        "yes");
 }
 
-// Nobody says how long to wait: the clock goes to whatever is due next.
+// The test does not say how long to wait: the clock goes to whatever is due next.
 TEST(Run, TheClockMovesByItselfUntilTheEnd) {
     std::vector<std::string> nudged;
-    auto story = run<&review>(loan).on<&nudge>([&](std::string who) { nudged.push_back(who); });
+    auto story =
+        run<&review>(loan).on<&nudge>([&](const std::string& who) { nudged.push_back(who); });
     EXPECT_EQ(story.result(), "expired");
     EXPECT_EQ(nudged, (std::vector<std::string>{"ann", "ann"}));
     EXPECT_EQ(story.world().now(), flow::test::first_moment + 72h) << "and not one moment later";
@@ -154,7 +156,7 @@ TEST(Run, TheClockMovesByItselfUntilTheEnd) {
 TEST(Run, WhatIsToldHappensAtItsMoment) {
     int reminders = 0;
     auto story = run<&review>(loan)
-                     .on<&nudge>([&](std::string) { ++reminders; })
+                     .on<&nudge>([&](const std::string&) { ++reminders; })
                      .after(20h)
                      .after(10h)
                      .signal(decisions, "granted");
@@ -181,20 +183,21 @@ TEST(Run, ASignalFindsWhoWaitsForIt) {
 }
 
 TEST(Run, AStubIsALambdaAFunctionOrTheActivityItself) {
-    EXPECT_EQ(run<&tender>("x").on<&quote>([](std::string) { return 5; }).result(), 5);
+    EXPECT_EQ(run<&tender>("x").on<&quote>([](const std::string&) { return 5; }).result(), 5);
     EXPECT_EQ(run<&tender>("x").on<&quote>(&double_length).result(), 8);
     EXPECT_EQ(run<&tender>("x").on<&quote>().result(), 4);
-    EXPECT_EQ(run<&tender>("x")
-                  .on<&quote>([](ActivityContext& ctx, std::string) { return ctx.attempt(); })
-                  .result(),
-              1);
+    EXPECT_EQ(
+        run<&tender>("x")
+            .on<&quote>([](ActivityContext& ctx, const std::string&) { return ctx.attempt(); })
+            .result(),
+        1);
     auto counted = run<&tender>("x").on<&quote>();
     (void)counted.result();
     EXPECT_EQ(counted.world().calls<&quote>(), 3);
 }
 
 TEST(Run, AFailureIsThrownOrGivenAsTheTestLikes) {
-    const auto closed = [](std::string) -> int { throw permanent("Closed", "on sundays"); };
+    const auto closed = [](const std::string&) -> int { throw permanent("Closed", "on sundays"); };
     EXPECT_THROW(run<&tender>("x").on<&quote>(closed).result(), Failure);
     const auto outcome = run<&tender>("x").on<&quote>(closed).outcome();
     ASSERT_FALSE(outcome);
@@ -204,7 +207,7 @@ TEST(Run, AFailureIsThrownOrGivenAsTheTestLikes) {
 TEST(Run, CancellationLetsTheWorkflowCleanUp) {
     std::vector<std::string> told;
     EXPECT_EQ(run<&cleans_up>()
-                  .on<&nudge>([&](std::string who) { told.push_back(who); })
+                  .on<&nudge>([&](const std::string& who) { told.push_back(who); })
                   .after(1h)
                   .cancel("enough")
                   .result(),

@@ -1,5 +1,5 @@
-// A runtime whose database fails at the worst moments: that is no answer of an activity, loses
-// nothing, and ends no process.
+// A runtime whose database fails at the worst moments: that does not count as an answer of
+// an activity, loses nothing, and ends no process.
 #include <latch>
 #include <set>
 
@@ -31,7 +31,7 @@ struct Scene {
 Scene scene;
 
 // Writes together with its answer.
-std::string post(sql::Tx& tx, std::string entry) {
+std::string post(sql::Tx& tx, const std::string& entry) {
     ++scene.posts;
     tx.exec(insert_line, entry);
     return "posted " + entry;
@@ -241,9 +241,62 @@ TEST_P(RuntimeFaults, AStoreThatCannotBeReadIsReadLater) {
     faults.fail(Call::claim_activities);
     faults.fail(Call::until_next_work);
     faults.fail(Call::peek_instance);
-    Runtime runtime(store, registry, options);
+    const Runtime runtime(store, registry, options);
     client.start<&lingers>("l", "done");
     EXPECT_EQ(client.wait("l", 60s).status, Status::completed);
+}
+
+// The turn never began: whatever the database does, that is not the workflow's attempt.
+TEST_P(RuntimeFaults, AClaimWhoseTurnCannotBeReadDoesNotCount) {
+    RuntimeOptions options = manual();
+    options.max_attempts = 2;
+    options.activity_threads = 0;
+    {
+        Runtime first(store, registry, options);
+        client.start<&lingers>("l", "done");
+        first.run_until_idle();
+    }
+    RuntimeOptions worker = manual();
+    worker.workflow_threads = 0;
+    Runtime(store, registry, worker).run_until_idle();  // Its answer is in the mail.
+    Runtime next(store, registry, options);
+    for (int i = 0; i < 6; ++i) {
+        // Once it cannot be given back either.
+        faults.fail(i == 3 ? Call::abandon_instance : Call::load_history);
+        next.run_until_idle();
+        db.advance_clock(1min);
+    }
+    EXPECT_EQ(faults.waiting(), 0) << "or nothing was tested";
+    EXPECT_EQ(client.info("l")->status, Status::running);
+    next.run_until_idle();
+    EXPECT_EQ(*client.result<&lingers>("l", 0ms), "done");
+}
+
+TEST_P(RuntimeFaults, ATurnThatTheDatabaseDoesNotCommitDoesNotCount) {
+    std::atomic<bool> down = true;
+    std::atomic<int> refused = 0;
+    for (int nth = 1; nth <= 500; ++nth) {
+        faults.before(Call::commit_turns, nth, [&] {
+            if (down) {
+                ++refused;
+                refused.notify_all();
+                throw Error(Code::unavailable, holdfast::Outcome::not_applied, "made to fail");
+            }
+        });
+    }
+    client.start<&lingers>("l", "done");
+    RuntimeOptions options;
+    options.max_attempts = 2;
+    for (int life = 0; life < 5; ++life) {
+        Runtime runtime(store, registry, options);
+        refused.wait(refused);
+        runtime.drain(1ms);
+        EXPECT_EQ(db.number("SELECT max(attempts) FROM flow_messages"), 0) << life;
+    }
+    down = false;
+    Runtime next(store, registry, manual());
+    next.run_until_idle();
+    EXPECT_EQ(*client.result<&lingers>("l", 0ms), "done");
 }
 
 // --- commits that are refused
@@ -299,6 +352,34 @@ TEST_P(RuntimeFaults, ADrainThatCannotGiveBackAnActivityEndsAllTheSame) {
     EXPECT_EQ(scene.lingers, 2);
 }
 
+// Its thread outlives the runtime, and perhaps the store.
+TEST_P(RuntimeFaults, AnActivityThatADrainLeftBehindDoesNotReachTheStore) {
+    std::latch holding{1};
+    std::latch released{1};
+    std::latch left{1};
+    scene.meanwhile = [&](ActivityContext& ctx) {
+        holding.count_down();
+        released.wait();
+        ctx.heartbeat(std::int64_t{1});
+        left.count_down();
+    };
+    RuntimeOptions options;
+    options.activity_threads = 1;
+    options.cancel_grace = 1ms;
+    {
+        Runtime runtime(store, registry, options);
+        client.start<&lingers>("l", "at last");
+        holding.wait();
+        EXPECT_EQ(runtime.drain(1ms).activities_stuck, 1);
+    }
+    std::atomic<bool> reached = false;
+    faults.before(Call::heartbeat, 1, [&] { reached = true; });
+    released.count_down();
+    left.wait();
+    scene.meanwhile = nullptr;
+    EXPECT_FALSE(reached);
+}
+
 TEST_P(RuntimeFaults, ADrainGivesBackWhatItsActivityDidNotFinish) {
     std::latch holding{1};
     std::latch released{1};
@@ -325,8 +406,8 @@ TEST_P(RuntimeFaults, ADrainGivesBackWhatItsActivityDidNotFinish) {
     EXPECT_EQ(*client.result<&lingers>("l", 0ms), "at last");
 }
 
-// A look for activities is under way when its runtime drains, and brings some when nobody is left
-// to run them: one that waited, and perhaps the very one that the drain has just given back.
+// A look for activities is under way when its runtime drains, and brings some when no thread is
+// left to run them: one that waited, and perhaps the very one that the drain has just given back.
 TEST_P(RuntimeFaults, ADrainGivesBackWhatALookUnderWayBrings) {
     std::latch looking{1};
     std::latch go_on{1};
@@ -387,8 +468,7 @@ TEST_P(RuntimeFaults, ADrainThatCannotGiveBackAnInstanceEndsAllTheSame) {
 
 // --- without faults
 
-// The reference wraps a provider to measure it. What wraps one here is for tests, and must not show
-// either.
+// A provider that wraps another, here to inject faults, must not change what happens.
 TEST_P(RuntimeFaults, AProviderAroundAProviderChangesNothing) {
     HOLDFAST_CHECK("runtime instrumented_provider_semantic_equivalence");
     HOLDFAST_CHECK("runtime instrumented_provider_management_passthrough");
@@ -427,7 +507,7 @@ TEST_P(RuntimeFaults, AnIdleRuntimeWaitsInsteadOfAsking) {
     HOLDFAST_CHECK("runtime long_poll_tests.long_poll_waits_for_timeout");
     RuntimeOptions options;
     options.poll_max = 1h;
-    Runtime runtime(store, registry, options);
+    const Runtime runtime(store, registry, options);
     client.start<&naps>("n");
     EXPECT_EQ(client.wait("n", 60s).status, Status::completed)
         << "a timer wakes it, though nobody does";

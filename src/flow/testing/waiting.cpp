@@ -35,7 +35,7 @@ struct InWords {
 
 }  // namespace
 
-// The code itself knows best: it is run over its history once more, and asked.
+// Replays the code over its history, and reads what it waits for.
 std::string waits_for(Provider& provider,
                       const Registry& registry,
                       const ExecutionLimits& limits,

@@ -1,4 +1,4 @@
-// What a workflow waits for, in words: for the person whose test hangs.
+// What a workflow waits for, as text for the message of a test that hangs.
 #pragma once
 
 #include <string>

@@ -21,13 +21,13 @@ namespace {
 
 using std::chrono::microseconds;
 
-// Nobody but the world takes activities, so they are never taken over.
+// Only the world takes activities, so they are never taken over.
 constexpr milliseconds for_ever = std::chrono::hours{24 * 365 * 100};
 constexpr int claims_max = 1'000;
 constexpr std::string_view worker = "world";
 
-// Says when by hand and measures how long by the machine: retries and deadlines of the database are
-// not part of the story.
+// The wall time is moved by hand; durations are measured by the machine's clock, because retries
+// and deadlines of the database are not part of a test.
 class WorldClock final : public Clock {
 public:
     [[nodiscard]] Steady steady_now() const override { return system_clock().steady_now(); }
@@ -36,6 +36,7 @@ public:
     [[nodiscard]] microseconds boot_now() const override {
         return wall_now().time_since_epoch() - microseconds{first_moment.time_since_epoch()};
     }
+    // NOLINTNEXTLINE(modernize-use-nodiscard)
     bool sleep_until(Steady until, const std::stop_token& stop) const override {
         return system_clock().sleep_until(until, stop);
     }
@@ -58,7 +59,7 @@ std::optional<Moment> limit_of(const ClaimedActivity& claim) {
                                       : std::nullopt;
 }
 
-// Jitter is not part of the story: every delay is the middle one.
+// Without jitter, so that a test is repeatable: every delay is the middle one.
 constexpr double middle = 0.5;
 
 }  // namespace
@@ -223,7 +224,8 @@ int World::choose(std::size_t count) {
     }
     const int choice = options_.choose(static_cast<int>(count));
     if (choice < 0 || static_cast<std::size_t>(choice) >= count) {
-        throw InvalidArgument(fmt::format("{} is no choice out of {}", choice, count));
+        throw InvalidArgument(
+            fmt::format("the chooser returned {}; return a number below {}", choice, count));
     }
     chosen_.push_back(choice);
     return choice;
@@ -241,7 +243,7 @@ void World::claim_activities() {
     }
 }
 
-// An attempt that takes longer than it may has ended, and the worker that holds it is not heard.
+// Ends attempts that exceed their time limit; a later answer of their worker is ignored.
 void World::end_what_overran() {
     std::erase_if(claimed_, [this](const Claimed& claimed) {
         const std::optional<Moment> limit = limit_of(claimed.claim);
@@ -280,7 +282,7 @@ bool World::perform_one() {
         claimed_.erase(claimed_.begin() + static_cast<std::ptrdiff_t>(at));
         const std::vector<std::pair<ActivityKey, Uuid>> held{{claim.task.key, claim.token}};
         if (!place_->provider.renew_activities(held, for_ever).at(0)) {
-            continue;  // Cancelled meanwhile: nobody wants it any more.
+            continue;  // Cancelled meanwhile: its result is not needed.
         }
         perform(claim);
         return true;

@@ -202,7 +202,7 @@ TEST(World, AChildWhoseCodeIsMissingIsNamed) {
               "'p' has not ended, and the world does not know the workflow 'test.tender'; tell it "
               "with workflow");
     world.activity<&quote>().workflow<&tender>();
-    world.advance(1h);  // Whoever had no code for it tries again after a while.
+    world.advance(1h);  // The worker without its code tries again after a while.
     EXPECT_EQ(*world.result<&parent>("p"), 4);
 }
 

@@ -10,7 +10,7 @@ namespace {
 class LockArguments : public LockStory {
 protected:
     static std::stop_token stopped() {
-        std::stop_source source;
+        const std::stop_source source;
         source.request_stop();
         return source.get_token();
     }
@@ -56,7 +56,7 @@ TEST_P(LockArguments, AStoppedTokenKeepsEveryCallFromAsking) {
 TEST_P(LockArguments, ATokenThatHasNotFiredChangesNothing) {
     HOLDFAST_CHECK("locks C6");
     HOLDFAST_CHECK("locks C8");
-    std::stop_source source;
+    const std::stop_source source;
     const CallOptions options{.stop = source.get_token()};
     const auto grant = std::get<Grant>(locks.acquire("k", 10s, {.stop = source.get_token()}));
     EXPECT_TRUE(locks.is_locked("k", options));
@@ -88,8 +88,8 @@ TEST_P(LockWaits, ATokenThatFiresDuringAnAcquisitionEndsIt) {
         "test.hold_counter",
         "UPDATE holdfast_fences SET key_debug = key_debug WHERE fence_key = 'fence:k' RETURNING 1"};
     OpenTransaction other(db.open(1), hold_counter);
-    // A busy machine can be late once. Whoever notices a token only when something else happens is
-    // late every time.
+    // A busy machine can be late once. Code that notices a token only when something else happens
+    // is late every time.
     std::chrono::nanoseconds fastest = 1h;
     for (int i = 0; i < 5; ++i) {
         std::stop_source source;
@@ -172,7 +172,7 @@ TEST_P(LockArguments, AKeyHasOneTo512BytesOfText) {
     EXPECT_TRUE(locks.release(grant.lock_id).ok);
 }
 
-// What is no text would come back from a file, and break whoever prints it.
+// A file would return invalid text as it is, and break the code that prints it.
 TEST_P(LockArguments, NotesOwnersAndPrefixesAreText) {
     const auto statements = db->driver_stats().statements;
     for (const std::string& bad : {std::string("a\0b", 3), std::string("caf\xC3")}) {
@@ -256,14 +256,10 @@ TEST_P(LockArguments, ALeaseIsPositiveAndBounded) {
     }
 }
 
-TEST_P(LockArguments, WhatIsUnknownIsNoError) {
+TEST_P(LockArguments, AnUnknownIdIsNeitherReleasedNorExtended) {
     HOLDFAST_CHECK("locks C17");
     HOLDFAST_CHECK("locks C18");
-    HOLDFAST_CHECK("locks C19");
-    HOLDFAST_CHECK("locks C20");
     HOLDFAST_CHECK("locks C46");
-    HOLDFAST_CHECK("locks C50");
-    HOLDFAST_CHECK("locks C51");
     HOLDFAST_CHECK("locks U-B 7");
     HOLDFAST_CHECK("locks U-B 12");
     const LockId nobody = LockId::fresh();
@@ -273,6 +269,14 @@ TEST_P(LockArguments, WhatIsUnknownIsNoError) {
     const Extended extended = locks.extend(nobody, 1s);
     EXPECT_FALSE(extended.ok);
     EXPECT_EQ(extended.why, Missing::not_found);
+}
+
+TEST_P(LockArguments, AnUnknownKeyOrIdIsNotFoundAndIsNoError) {
+    HOLDFAST_CHECK("locks C19");
+    HOLDFAST_CHECK("locks C20");
+    HOLDFAST_CHECK("locks C50");
+    HOLDFAST_CHECK("locks C51");
+    const LockId nobody = LockId::fresh();
     EXPECT_FALSE(locks.is_locked("nothing"));
     EXPECT_EQ(locks.find("nothing"), std::nullopt);
     EXPECT_EQ(locks.find_by_id(nobody), std::nullopt);
@@ -331,7 +335,7 @@ TEST_P(LockArguments, AStormOfMistakesLeavesTheBackendWorking) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, LockArguments, every_setting(), setting_name);
-// Not on DSQL, where nobody stands in another's way.
+// Not on DSQL, where transactions do not block each other.
 INSTANTIATE_TEST_SUITE_P(Every,
                          LockWaits,
                          testing::Values(Setting{test::Backend::sqlite},

@@ -30,7 +30,8 @@ TEST_P(LockCrowd, DifferentKeysDoNotDisturbEachOther) {
     HOLDFAST_CHECK("locks C44");
     HOLDFAST_CHECK("locks E5");
     HOLDFAST_CHECK("locks E29");
-    // Nobody leaves before all three are inside: were they to wait for each other, none would.
+    // No thread leaves before all three are inside: if they waited for each other, none would
+    // leave.
     std::latch inside(3);
     all_at_once(3, [&](int i) {
         with_lock(

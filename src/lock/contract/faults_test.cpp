@@ -79,11 +79,12 @@ TEST_F(LockFaults, ACutAtAnyMessageOfAnAcquisitionMakesNoSecondHolder) {
     EXPECT_GT(hits, 3) << "or nothing was tested";
 }
 
-// Lost twice: nobody knows the id that may hold the lock. It must not stay until its lease is over.
+// Lost twice: no caller has the id that may hold the lock. It must not stay until its lease is
+// over.
 TEST_F(LockFaults, WhatIsLostTwiceIsGivenBackInTheBackground) {
     HOLDFAST_CHECK("locks N6");
     proxy.arm({.from = Side::client, .type = 'S'}, Fault::lose_answer);
-    proxy.refuse(true);  // The second try, which needs a new connection, finds nobody.
+    proxy.refuse(true);  // The second try needs a new connection, and is refused.
     const auto error = lock_error_of([&] { (void)locks.acquire("k", 60s); });
     EXPECT_TRUE(struck()) << "or nothing was tested";
     ASSERT_TRUE(error);
@@ -110,7 +111,7 @@ TEST_F(LockFaults, WhatCannotBeGivenBackDoesNotHoldUpTheEnd) {
     EXPECT_TRUE(observer.is_locked("k"));
 }
 
-// The same for who waits: all of its attempts use one id, which nobody knows when it gives up.
+// The same for a waiter: all of its attempts use one id, which is forgotten when it gives up.
 TEST_F(LockFaults, WhatAWaiterMayHaveTakenIsGivenBackInTheBackground) {
     HOLDFAST_CHECK("locks N6");
     proxy.arm({.from = Side::client, .type = 'S'}, Fault::lose_answer);
@@ -126,8 +127,8 @@ TEST_F(LockFaults, WhatAWaiterMayHaveTakenIsGivenBackInTheBackground) {
     EXPECT_TRUE(is_granted(observer.acquire("k", 10s))) << "long before its end";
 }
 
-// Both can be repeated without harm. What the repeat of an extension says is true; of a release
-// that finds nothing any more, nobody can say whose doing it was.
+// Both can be repeated without harm. The repeat of an extension gives the true answer. If the
+// repeat of a release finds no lock, it is unknown which call removed it.
 TEST_F(LockFaults, AnExtensionOrAReleaseWhoseAnswerIsLostIsAskedForAgain) {
     const auto grant = std::get<Grant>(locks.acquire("k", 10s));
     proxy.arm({.from = Side::client, .type = 'S'}, Fault::lose_answer);
@@ -191,7 +192,7 @@ TEST_F(LockFaults, AReleaseThatIsLostTwiceIsIndeterminate) {
     Locks watched(through, {.metrics = &metrics});
     const auto grant = std::get<Grant>(watched.acquire("k", 60s));
     const auto live = [&] {
-        (void)metrics.expose();  // Who reads brings it up to date.
+        (void)metrics.expose();  // Reading brings it up to date.
         return metrics.value("holdfast_lock_live", {{"db", through.name()}});
     };
     const auto other = std::get<Grant>(watched.acquire("other", 60s));

@@ -32,7 +32,7 @@ constexpr std::chrono::seconds unlimited{120};
 class Overlap : public testing::TestWithParam<Setting> {
 protected:
     Overlap() {
-        // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets variables here.
+        // NOLINTNEXTLINE(concurrency-mt-unsafe): no thread sets variables here.
         const char* const given = std::getenv("HOLDFAST_SEED");
         seed = given == nullptr ? secure_seed() : std::strtoull(given, nullptr, 10);
     }

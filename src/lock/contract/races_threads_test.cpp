@@ -1,4 +1,4 @@
-// Moments at which an answer depends on somebody who has not decided yet.
+// Moments at which an answer depends on a transaction that has not ended yet.
 #include <future>
 
 #include "statements/statements.hpp"
@@ -137,7 +137,7 @@ TEST_P(LockRace, AGrantThatIsBornExpiredIsRefusedAndGivenBack) {
 
 class GuardRace : public LockRace {};
 
-// While a transaction has asserted the lock, nobody takes it over or gives it back; the holder's
+// While a transaction has asserted the lock, it cannot be taken over or released; the holder's
 // heartbeats go on.
 TEST_P(GuardRace, AnAssertedLockStaysWhileItsTransactionLasts) {
     HOLDFAST_CHECK("locks N19");
@@ -185,8 +185,7 @@ TEST_P(LockRace, AStoppedCallerStillGivesTheLockBack) {
     EXPECT_FALSE(locks.is_locked("k"));
 }
 
-// Somebody removes the row: the holder is told by the next heartbeat, while its lease would still
-// have lasted.
+// The row is removed: the next heartbeat tells the holder, while its lease would still have lasted.
 TEST_P(LockRace, ALostLeaseIsToldBeforeItWouldHaveEnded) {
     HOLDFAST_CHECK("locks N14");
     WithLock options{.key = "k", .ttl = 60s};

@@ -85,7 +85,7 @@ TEST_P(LockSecrets, StayOutOfMessages) {
     }
 }
 
-// Everything that an event says, as somebody would log it.
+// Everything that an event says, as a program would log it.
 std::string dump(const Event& event) {
     return fmt::format("{} {} {} {} {} {} {} {} {} {} {}",
                        to_string(event.type),

@@ -67,7 +67,7 @@ TEST_F(LockServer, ThatForgetsCommitsIsRefusedUnlessThatIsAccepted) {
     CapturingLogger log;
     Locks accepted(*forgetful, {.accept_lost_commits = true, .logger = &log});
     EXPECT_TRUE(is_granted(accepted.acquire("k", 10s)));
-    EXPECT_EQ(log.count("forget"), 1U);
+    EXPECT_EQ(log.count("may lose commits"), 1U);
 }
 
 // The commits stay, and the table does not: a crash empties it.
@@ -82,7 +82,7 @@ TEST_F(LockServer, WithCountersThatACrashEmptiesIsRefusedUnlessThatIsAccepted) {
     CapturingLogger log;
     Locks accepted(db, {.accept_lost_commits = true, .logger = &log});
     EXPECT_TRUE(is_granted(accepted.acquire("k", 10s)));
-    EXPECT_EQ(log.count("forget"), 1U);
+    EXPECT_EQ(log.count("may lose commits"), 1U);
     db.outside.execute("ALTER TABLE holdfast_fences SET LOGGED");
     EXPECT_TRUE(is_granted(Locks{db}.acquire("j", 10s)));
 }
@@ -116,7 +116,7 @@ TEST(LockFile, ThatForgetsCommitsIsRefusedUnlessThatIsAccepted) {
         CapturingLogger log;
         Locks accepted(forgetful, {.accept_lost_commits = true, .logger = &log});
         EXPECT_TRUE(is_granted(accepted.acquire(how, 10s)));
-        EXPECT_EQ(log.count("forget"), 1U);
+        EXPECT_EQ(log.count("may lose commits"), 1U);
     }
 }
 
@@ -151,11 +151,11 @@ TEST_P(LockLimits, TheLastFenceIsIssuedAndThenNoMore) {
     CapturingLogger log;
     Locks watched(db, {.logger = &log});
     EXPECT_TRUE(watched.release(std::get<Grant>(watched.acquire("k", 10s)).lock_id).ok);
-    EXPECT_EQ(log.count("approaches its end"), 0U);
+    EXPECT_EQ(log.count("approaches its maximum"), 0U);
     db.tamper("UPDATE holdfast_fences SET fence = 899999999999999");
     const auto last = std::get<Grant>(watched.acquire("k", 10s));
     EXPECT_EQ(to_string(last.fence), "900000000000000");
-    EXPECT_EQ(log.count("approaches its end"), 1U);
+    EXPECT_EQ(log.count("approaches its maximum"), 1U);
     EXPECT_TRUE(watched.release(last.lock_id).ok);
     for (int i = 0; i < 2; ++i) {
         const auto error = lock_error_of([&] { (void)watched.acquire("k", 1s); });

@@ -75,7 +75,7 @@ void Election::resign() {
 
 // Empty if the candidacy is over.
 std::optional<Handle> Election::wait_until_elected(const std::stop_token& over) {
-    // The first try answers at once, so that those who wait know early for whom.
+    // The first try does not wait, so that a candidate knows the leader early.
     Acquisition acquisition{.max_retries = std::numeric_limits<int>::max(),
                             .timeout = std::chrono::milliseconds{0},
                             .meta = options_.meta,

@@ -83,22 +83,24 @@ private:
 };
 
 TEST(ElectionClockThreads, AtMostOneLeadsWhileTheWallClockJumps) {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): the environment does not change.
     const bool soak = std::getenv("HOLDFAST_SOAK") != nullptr;
     const int terms_wanted = soak ? 1'000 : 12;  // The first is about a minute.
     test::SteppingClock clock;
     sql::DatabaseOptions options = test::quick_options();
     options.clock = &clock;
-    test::Database db{test::Backend::sqlite, schema_part(), options};
+    const test::Database db{test::Backend::sqlite, schema_part(), options};
     Terms terms;
     int steps = 0;
     {
         std::vector<std::unique_ptr<Process>> processes;
+        processes.reserve(3);
         for (int i = 0; i < 3; ++i) {
             processes.push_back(std::make_unique<Process>(db.url(), options, terms));
         }
         constexpr std::array<std::chrono::hours, 6> ahead{1h, 0h, 2h, -1h, 1h, 24h};
         for (int term = 1; term <= terms_wanted; ++term) {
-            terms.wait_for(term);  // Somebody leads now.
+            terms.wait_for(term);  // There is a leader now.
             clock.set_wall_ahead(ahead.at(thread_random().below(ahead.size())) +
                                  std::chrono::minutes{thread_random().below(60)});
             ++steps;

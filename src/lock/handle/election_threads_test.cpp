@@ -1,5 +1,5 @@
 // Candidates on threads of their own, on every backend. Leases end when the database's clock is
-// moved, or when somebody takes the lock by force; nobody waits for time to pass.
+// moved, or when the lock is taken by force; no test waits for time to pass.
 #include <condition_variable>
 #include <deque>
 #include <future>
@@ -47,7 +47,7 @@ std::string number(Fence fence) {
     return std::to_string(value_of(fence));
 }
 
-// Somebody who stands for election on a thread of its own.
+// A candidate on a thread of its own.
 class Candidate {
 public:
     Candidate(sql::Database& db, const std::string& name)
@@ -149,7 +149,7 @@ TEST_P(ElectionThreads, ALeaderWhoseLeaseRanOutIsReplacedAndTold) {
     db.advance_clock(20s);
     EXPECT_EQ(ann.diary.next(), "term over");
     EXPECT_EQ(ann.diary.next(), "lost: " + std::string(to_string(LostReason::refused)));
-    expect_elected(ann, "2");  // Nobody else wanted it.
+    expect_elected(ann, "2");  // There was no other candidate.
 }
 
 TEST_P(ElectionThreads, ALeadTakenByForceIsLostAndStoodForAgain) {

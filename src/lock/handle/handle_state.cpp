@@ -35,7 +35,7 @@ struct Handle::State::Disposal {
     std::stop_source cancel;
     std::stop_source ended;
     std::mutex mutex;
-    bool given_up = false;  // Reported already; whatever comes now comes too late.
+    bool given_up = false;  // Reported already; a later answer is ignored.
     bool done = false;
     std::optional<LockError> error;
 };
@@ -111,7 +111,7 @@ Released Handle::State::release(const CallOptions& options) {
         end_release(Phase::disposed, answer);
         return answer;
     } catch (const LockError& error) {
-        // A release can be repeated without harm, so what may pass is worth another call.
+        // A release can be repeated safely, so a transient failure is worth another call.
         end_release(error.retryable() ? Phase::active : Phase::disposed);
         throw;
     } catch (...) {
@@ -170,7 +170,7 @@ void Handle::State::dispose() noexcept {
     }
 }
 
-// False if no thread could be had: then nothing has happened.
+// False if no thread could be started: then nothing has happened.
 bool Handle::State::dispose_within(std::chrono::milliseconds timeout) {
     const auto disposal = std::make_shared<Disposal>();
     const Steady until = clock_.steady_now() + timeout;
@@ -212,13 +212,13 @@ void Handle::State::report(const LockError& error) noexcept {
         if (options_.on_release_error) {
             options_.on_release_error({.error = error, .key = key_, .lock_id = grant_.lock_id});
         } else if (options_.logger != nullptr) {
-            // Neither key nor id: the log is read by more people than may have them.
+            // Neither key nor id: they are secrets, and the log is widely read.
             options_.logger->warn("lock release failed",
                                   {{"message", error.what()},
                                    {"error", to_string(error.lock_code())},
                                    {"source", "disposal"}});
         }
-    } catch (...) {  // NOLINT(bugprone-empty-catch): there is nobody left to tell.
+    } catch (...) {  // NOLINT(bugprone-empty-catch): there is no caller left to tell.
     }
 }
 

@@ -1,4 +1,4 @@
-// What a handle and its keeper share: one lock, and who is doing what with it.
+// What a handle and its keeper share: one lock, and the calls under way on it.
 #pragma once
 
 #include <condition_variable>
@@ -34,9 +34,9 @@ public:
 
     enum class Beat : std::uint8_t {
         extended,
-        again,    // A failure that may pass, or somebody else is releasing or extending.
-        refused,  // The lock is not ours.
-        failed,   // Trying again would not help.
+        again,    // A transient failure, or another release or extension is under way.
+        refused,  // The lock is lost.
+        failed,   // A retry would not help.
     };
     // The keeper's extension. Sends nothing once a release has begun.
     Beat heartbeat(std::chrono::milliseconds ttl, const CallOptions& options) noexcept;

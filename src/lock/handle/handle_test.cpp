@@ -169,8 +169,22 @@ TEST_F(HandleTest, TokensAreHandedOn) {
     EXPECT_EQ(backend.releases()[0].options.stop, two.get_token());
 }
 
-TEST_F(HandleTest, BusyMakesAHandleThatDoesNothing) {
+TEST_F(HandleTest, BusyMakesAHandleThatIsNotOk) {
     HOLDFAST_CHECK("locks U-D 12");
+    HOLDFAST_CHECK("locks U-H 7");
+    backend.on_acquire = [](int, const AcquireCall&) {
+        return Acquired{Busy{.retry_after = 70ms}};
+    };
+    const Handle none = hold(reporting());
+    EXPECT_FALSE(none.ok());
+    EXPECT_EQ(none.busy().retry_after, 70ms);
+    EXPECT_EQ(none.remaining(), 0s);
+    EXPECT_FALSE(none.lost().stop_possible());
+    EXPECT_FALSE(none.lost_reason());
+    EXPECT_FALSE(none.released());
+}
+
+TEST_F(HandleTest, TheMethodsOfABusyHandleDoNothing) {
     HOLDFAST_CHECK("locks U-D 15");
     HOLDFAST_CHECK("locks U-D 16");
     HOLDFAST_CHECK("locks U-D 17");
@@ -179,7 +193,6 @@ TEST_F(HandleTest, BusyMakesAHandleThatDoesNothing) {
     HOLDFAST_CHECK("locks U-D 21");
     HOLDFAST_CHECK("locks U-D 22");
     HOLDFAST_CHECK("locks U-D 23");
-    HOLDFAST_CHECK("locks U-H 7");
     backend.on_acquire = [](int, const AcquireCall&) {
         return Acquired{Busy{.retry_after = 70ms}};
     };

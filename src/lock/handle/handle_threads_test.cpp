@@ -134,7 +134,7 @@ TEST_F(HandleThreads, ADisposalDuringAReleaseThatFailsSaysNothing) {
     EXPECT_EQ(reported(), 0U);
 }
 
-// Nobody else would try again: a disposal that waited for a release which may yet succeed does.
+// A disposal that has waited for a failed release tries again: no other code would.
 TEST_F(HandleThreads, ADisposalRepeatsAReleaseThatMayYetSucceed) {
     backend.on_release = [&](int number, const ReleaseCall&) -> Released {
         if (number == 1) {

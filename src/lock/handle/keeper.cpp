@@ -143,7 +143,7 @@ std::size_t Keeper::Work::kept() const {
 }
 
 Steady Keeper::Work::due(const Entry& entry) const {
-    // Counted from the end of the lease: if somebody made it longer, there is time.
+    // Counted from the end of the lease: if it was made longer, there is time.
     return entry.retry_at.value_or(entry.lock->safe_until() - (entry.ttl - entry.interval));
 }
 
@@ -186,7 +186,7 @@ void Keeper::Work::send_all() {
         }
         const Steady give_up_at = give_up(*entry);
         if (now >= give_up_at) {
-            // Perhaps the process stood still for longer than its lease: no extension after that.
+            // The process may have been stopped for longer than its lease: no extension after that.
             entry->retry_at = now + nap_max;  // If a release is under way, it may yet fail.
             lock.unlock();
             entry->lock->lose_if_held(LostReason::out_of_time);

@@ -205,7 +205,8 @@ TEST_F(KeeperThreads, AnExtensionThatHangsDoesNotDelayTheNews) {
     EXPECT_THAT(told(), ElementsAre(LostReason::out_of_time));
 }
 
-// The process stood still for longer than its lease: when it goes on, somebody else may have it.
+// The process was stopped for longer than its lease: when it goes on, another holder may have the
+// lock.
 TEST_F(KeeperThreads, AfterAStandstillTheLockIsLostAndNotExtended) {
     Handle lock = hold();
     keeper.keep(lock, ttl);

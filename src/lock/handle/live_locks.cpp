@@ -25,7 +25,7 @@ void LiveLocks::add(const LockId& lock_id, Steady safe_until) {
     }
     const std::lock_guard lock(mutex_);
     until_.insert_or_assign(lock_id.reveal(), safe_until);
-    if (until_.size() > room_) {  // Nobody reads the metrics, perhaps.
+    if (until_.size() > room_) {  // The metrics may never be read.
         forget_the_dead();
         room_ = std::max(room_, 2 * until_.size());
     }

@@ -1,4 +1,4 @@
-// How many locks this process holds, as far as it knows: a figure for those who watch it.
+// How many locks this process holds, as far as it knows: for the metrics.
 #pragma once
 
 #include <mutex>

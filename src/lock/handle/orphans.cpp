@@ -11,7 +11,7 @@ void Orphans::adopt(Free free, std::chrono::milliseconds ttl) {
     if (orphans_.size() >= orphans_max) {
         return;  // It ends with its lease.
     }
-    orphans_.push_back({std::move(free), std::chrono::steady_clock::now() + ttl + time_tolerance});
+    orphans_.push_back({std::move(free), clock_.steady_now() + ttl + time_tolerance});
     if (!thread_.joinable()) {
         thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
     }
@@ -29,7 +29,7 @@ void Orphans::run(const std::stop_token& stop) {
             changed_.wait_for(lock, stop, pause, [] { return false; });
         }
     }
-    // Whoever ends us does not wait for a database that is away: the leases end by themselves.
+    // The destructor does not wait for an unreachable database: the leases end by themselves.
     const Deadline end = Deadline::after(patience_at_end);
     for (std::size_t left = orphans_.size(); left > 0 && !end.passed(); --left) {
         (void)free_first(lock, {.deadline = end});
@@ -41,13 +41,13 @@ bool Orphans::free_first(std::unique_lock<std::mutex>& lock, const sql::TxOption
     const Orphan orphan = orphans_.front();
     orphans_.pop_front();
     lock.unlock();
-    bool done = std::chrono::steady_clock::now() >= orphan.until;
+    bool done = clock_.steady_now() >= orphan.until;
     if (!done) {
         try {
             orphan.free(options);
             done = true;
         } catch (const std::exception&) {
-            done = false;  // The database is still away.
+            done = false;  // The database is still unreachable.
         }
     }
     lock.lock();

@@ -1,8 +1,8 @@
-// Locks that may exist though nobody knows of them.
+// Locks that may be held by an id that no caller has.
 //
-// When the answer to an acquisition is lost, and a second try does not tell either, the lock may
-// be held by an id that was never handed out. It is released in the background, as soon as the
-// database can be reached, and given up when its lease must have run out.
+// When the answers to an acquisition and to its repeat are lost, the lock may be held by an id that
+// was never returned. It is released in the background, as soon as the database can be reached, and
+// given up when its lease must have run out.
 #pragma once
 
 #include <chrono>
@@ -14,20 +14,22 @@
 
 #include "statements/lock_sql.hpp"
 
+#include <holdfast/base/clock.hpp>
+
 namespace holdfast::lock {
 
 // Safe to share between threads. Its thread starts with the first orphan. Its end tries those that
 // are left once more, for a second at most.
 class Orphans {
 public:
-    explicit Orphans(LockSql& lock_sql) : lock_sql_(lock_sql) {}
+    Orphans(LockSql& lock_sql, const Clock& clock) : lock_sql_(lock_sql), clock_(clock) {}
     Orphans(const Orphans&) = delete;
     Orphans& operator=(const Orphans&) = delete;
 
     // Does not wait.
     void adopt(const LockId& lock_id, std::chrono::milliseconds ttl);
-    // The same for what is no lock: `free` gives it back, or throws. Requires: what it uses
-    // outlives this object.
+    // The same for something other than a lock: `free` releases it, or throws. Requires: what it
+    // uses outlives this object.
     using Free = std::function<void(const sql::TxOptions&)>;
     void adopt(Free free, std::chrono::milliseconds ttl);
 
@@ -43,6 +45,7 @@ private:
     static constexpr std::size_t orphans_max = 10'000;
 
     LockSql& lock_sql_;
+    const Clock& clock_;
     std::mutex mutex_;
     std::condition_variable_any changed_;
     std::deque<Orphan> orphans_;

@@ -90,7 +90,7 @@ private:
     int attempts_ = 0;  // All of them.
     int polls_ = 0;     // Those that max_retries bounds.
     Steady attempted_at_{};
-    std::unique_ptr<WaitTicket> ticket_;  // Null if there is no line.
+    std::unique_ptr<WaitTicket> ticket_;  // Null if there is no wait queue.
     bool joined_ = false;
     std::exception_ptr last_failure_;
     bool indeterminate_ = false;  // An attempt may have taken the lock without our knowing.
@@ -114,7 +114,7 @@ void Waiter::refuse_if_stopped() const {
     }
 }
 
-// Whoever waits at all stands behind those of this process who came earlier.
+// A wait queues behind earlier waiters of this process.
 void Waiter::line_up() {
     if (how_.timeout.count() > 0) {
         ticket_ = backend_.line_up(key_, id_, Deadline::at(deadline_));
@@ -137,7 +137,7 @@ Acquired Waiter::attempt() {
     return acquire_once(backend_, key_, ttl_, options);
 }
 
-// Empty after a failure that may pass.
+// Empty after a transient failure.
 std::optional<Acquired> Waiter::try_attempt() {
     try {
         return attempt();
@@ -164,7 +164,7 @@ Acquired Waiter::wait() {
                 if (ticket_) {
                     ticket_->arrived();
                 }
-                indeterminate_ = true;  // From here on it must be given back.
+                indeterminate_ = true;  // From here on it must be released.
                 refuse_if_stopped();
                 return *acquired;
             }
@@ -212,7 +212,7 @@ void Waiter::pause(const std::optional<Busy>& busy) {
     poll(busy.value_or(Busy{}));
 }
 
-// False if there is no line, or it cannot be reached now.
+// False if there is no wait queue, or it cannot be reached now.
 bool Waiter::wait_in_line(const Busy& busy) {
     if (!ticket_) {
         return false;

@@ -365,7 +365,7 @@ TEST_F(WithLine, AFreeLockIsTakenWithoutJoining) {
     EXPECT_EQ(line.id, backend.acquires()[0].options.lock_id);
 }
 
-// It asks once, and waits for nobody.
+// It asks once, and does not wait.
 TEST_F(WithLine, WhoeverDoesNotWaitNeedsNoPlace) {
     busy_for(1);
     const Acquired answer = acquire_waiting(backend, "k", 1s, {.timeout = 0ms, .clock = &clock});
@@ -385,7 +385,7 @@ TEST_F(WithLine, WhoeverIsStoppedBehindOthersAsksForNothing) {
     EXPECT_TRUE(backend.acquires().empty());
 }
 
-// Somebody before them has had the lock all the time: they ask once, in the end.
+// An earlier waiter has had the lock all the time: the later one asks once, in the end.
 TEST_F(WithLine, WhoeverStoodBehindOthersUntilTheEndAsksOnce) {
     line.while_behind = [&] { clock.advance(5s); };
     busy_for(1'000'000);

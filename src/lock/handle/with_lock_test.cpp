@@ -1,4 +1,4 @@
-// The wait for a lock, and what with_lock makes of it. Nobody sleeps: the clock moves by itself.
+// The wait for a lock, and what with_lock makes of it. No test sleeps: the clock moves by itself.
 #include <holdfast/lock/with_lock.hpp>
 
 #include "test/fake_backend.hpp"
@@ -237,7 +237,7 @@ TEST_F(WithLockTest, ATokenEndsThePauseBetweenAttempts) {
     EXPECT_TRUE(clock.sleeps().empty());
 }
 
-// The worst moment for a token: the lock is ours, and nobody would give it back.
+// The worst moment for a token: the lock is acquired, and no caller would release it.
 TEST_F(WithLockTest, ALockThatCameTooLateIsGivenBackAtOnce) {
     std::stop_source source;
     WithLock options = plain();
@@ -367,7 +367,7 @@ TEST_F(WithLockTest, TroubleThatStaysIsPassedOn) {
     EXPECT_EQ(backend.acquires().size(), 1U);
 }
 
-// An attempt whose answer was lost may hold the lock: nobody else would give it back.
+// An attempt whose answer was lost may hold the lock: no other code would release it.
 TEST_F(WithLockTest, AnUnknownOutcomeIsCleanedUp) {
     backend.on_acquire = [](int number, const AcquireCall&) -> Acquired {
         if (number == 1) {
@@ -382,7 +382,7 @@ TEST_F(WithLockTest, AnUnknownOutcomeIsCleanedUp) {
     EXPECT_TRUE(backend.abandoned().empty());
 }
 
-// Nor can it be given back, because the database is still away: somebody must remember to.
+// The release fails too, because the database is still unreachable: the backend must remember it.
 TEST_F(WithLockTest, WhatCannotBeCleanedUpNowIsLeftToTheBackend) {
     backend.on_acquire = [](int, const AcquireCall&) -> Acquired {
         throw LockError(LockCode::service_unavailable, "the connection broke", Outcome::unknown);

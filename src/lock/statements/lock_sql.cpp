@@ -45,7 +45,7 @@ std::chrono::milliseconds until_free(std::int64_t held_until_ms,
 
 void throw_overflow() {
     throw LockError(LockCode::internal,
-                    "fence overflow: the key's counter is at its end and can never be used again; "
+                    "fence overflow: the key's counter is at its maximum, so the key is unusable; "
                     "use another key");
 }
 

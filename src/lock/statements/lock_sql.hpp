@@ -1,8 +1,8 @@
-// How a dialect takes, frees and prolongs a lock.
+// How a dialect acquires, releases and extends a lock.
 //
 // PostgreSQL does each in one statement. The others do it in a short transaction; SQLite because it
-// has no writing WITH and waits for nobody, DSQL because conflicts on the counter's row take the
-// place of waiting. Both decide by the database's clock and touch the counter before the lock.
+// has no writing WITH and never waits for a row, DSQL because conflicts on the counter's row
+// replace waiting. Both decide by the database's clock and touch the counter before the lock.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@
 
 namespace holdfast::lock {
 
-// One key that somebody wants.
+// A request for one key.
 struct Claim {
     std::string key;  // The storage key.
     std::string fence_key;
@@ -38,14 +38,14 @@ struct Claimed {
     };
     std::optional<Taken> taken{};
     std::optional<std::chrono::milliseconds> retry_after{};  // Not taken: a hint.
-    bool burned = false;  // Not taken, but counted: a fence that nobody gets.
+    bool burned = false;  // Not taken, but counted: a fence that is never granted.
 };
 
 struct Freed {
     bool ok = false;
     std::optional<Missing> why{};
     std::string called{};  // The waiter for whom the key is kept now.
-    std::string key{};     // The storage key that is free now, if it is kept for nobody.
+    std::string key{};     // The storage key that is free now, if it is not kept for a waiter.
 };
 
 struct Prolonged {
@@ -64,20 +64,20 @@ class LockSql {
 public:
     virtual ~LockSql() = default;
 
-    // Throws unless the database keeps what it has committed. Empty, or a warning to log.
+    // Throws unless commits are durable. Returns an empty text, or a warning to log.
     [[nodiscard]] virtual std::string check_durability(const sql::TxOptions& options,
                                                        bool accept_lost_commits) = 0;
 
-    // What a transaction of several round trips begins with. A client that is stopped between two
-    // of them would keep its rows, and everybody else from them, for ever; where rows are locked by
-    // a server, the server ends it after `idle_max`. A SQLite file has nobody to do that.
+    // The beginning of a transaction of several round trips. A client that is stopped between two
+    // of them would keep its rows locked for ever; a server that locks rows ends the transaction
+    // after `idle_max`. A SQLite file has no server to do that.
     virtual void begin(sql::Tx& tx) = 0;
 
-    // `filter` answers "busy" at once while somebody else decides about the same key.
+    // `filter` answers "busy" at once while another call decides about the same key.
     [[nodiscard]] virtual Claimed claim(const sql::TxOptions& options,
                                         const Claim& claim,
                                         bool filter) = 0;
-    // All or, if one is refused, none; then only the refused one is in the answer.
+    // All or none. If one is refused, only that one is in the answer.
     [[nodiscard]] virtual std::vector<Claimed> claim_all(const sql::TxOptions& options,
                                                          std::span<const Claim> claims) = 0;
     virtual Freed free(const sql::TxOptions& options, const LockId& lock_id) = 0;
@@ -90,7 +90,7 @@ public:
                                std::size_t limit) = 0;
 };
 
-// Where waiters are called; the payload is the waiter's name, never a lock id.
+// The channel of notifications for waiters; the payload is the waiter's name, never a lock id.
 inline constexpr std::string_view waiters_channel = "holdfast_locks";
 
 // Requires: `db` and `tables` outlive it.
@@ -110,8 +110,8 @@ inline constexpr std::string_view waiters_channel = "holdfast_locks";
 // ---- Shared by the lock_sql
 // ------------------------------------------------------------------------
 
-// Keeps the key of a live lock free for the first in line, in the holder's place, and calls them.
-// The waiter who was called; empty if there is nobody, or the lock is no longer live and this id's.
+// Replaces a live lock by a reservation for the first waiter, and notifies that waiter. Returns its
+// name; empty if there is no waiter, or this id no longer holds a live lock.
 [[nodiscard]] std::string reserve_for_first(sql::Tx& tx,
                                             const sql::TableNames& tables,
                                             LockSqlSettings settings,

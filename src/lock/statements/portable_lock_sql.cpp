@@ -15,8 +15,8 @@ public:
         : db_(db), tables_(tables), settings_(settings) {}
 
     std::string check_durability(const sql::TxOptions& options, bool accept_lost_commits) override {
-        if (db_.dialect().product != sql::Product::sqlite) {
-            return {};  // DSQL has no other way.
+        if (!db_.dialect().embedded) {
+            return {};  // DSQL commits are always durable.
         }
         constexpr int full = 2;
         sql::TxOptions reading = options;
@@ -31,7 +31,7 @@ public:
                             "it can give one fence to two holders; leave that out of its URL, or "
                             "accept that by accept_lost_commits");
         }
-        return "the file may forget commits in a power cut: fences are not safe there";
+        return "the file may lose commits in a power cut: fences are not safe there";
     }
 
     void begin(sql::Tx& /*tx*/) override {}
@@ -47,8 +47,9 @@ public:
     std::vector<Claimed> claim_all(const sql::TxOptions& options,
                                    std::span<const Claim> claims) override {
         sql::TxOptions writing = options;
-        // Two who insert the first row of a key. Where writers wait for each other, none does.
-        writing.duplicate_is_conflict = !db_.dialect().locks_block;
+        // Two transactions may insert the first row of a key, unless writers wait for each other.
+        writing.on_duplicate =
+            db_.dialect().locks_block ? sql::OnDuplicate::fail : sql::OnDuplicate::retry;
         try {
             return db_.transact("LockAcquire", writing, [&](sql::Tx& tx) {
                 std::vector<Claimed> all;
@@ -158,7 +159,7 @@ private:
         return std::nullopt;
     }
 
-    // One reading of the clock serves all three statements: were it to move between them, one could
+    // One reading of the clock serves all three statements. If it moved between them, one could
     // find the old lock alive and keep the counter, and the next find it dead and take its fence.
     Claimed claim_in(sql::Tx& tx, const Claim& claim) {
         const std::string& lock_id = claim.lock_id.reveal();

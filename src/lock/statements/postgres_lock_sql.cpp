@@ -20,7 +20,7 @@ public:
         const auto [commits, fsync, kept] = rows[0].as<std::string, std::string, bool>();
         if (!kept && !accept_lost_commits) {
             throw LockError(LockCode::invalid_argument,
-                            "the table of fences is UNLOGGED or no table of this server: after a "
+                            "the table of fences is UNLOGGED or not an ordinary table: after a "
                             "crash it can give one fence to two holders; ALTER TABLE ... SET "
                             "LOGGED, or accept that by accept_lost_commits");
         }
@@ -31,7 +31,7 @@ public:
                             "that by accept_lost_commits");
         }
         return commits == "off" || fsync == "off" || !kept
-                   ? "the server may forget commits in a crash: fences are not safe there"
+                   ? "the server may lose commits in a crash: fences are not safe there"
                    : "";
     }
 
@@ -68,8 +68,8 @@ public:
         }
     }
 
-    // Each way takes one round trip when it is the right one, and goes over to the other otherwise:
-    // it is tried first by those who come next.
+    // Either statement takes one round trip when it is the right one, and falls back to the other
+    // otherwise, which the next release then tries first.
     Freed free(const sql::TxOptions& options, const LockId& lock_id) override {
         if (!awaited_.load(std::memory_order_relaxed)) {
             if (const auto freed = free_unless_awaited(options, lock_id)) {
@@ -112,7 +112,7 @@ public:
     }
 
 private:
-    // Nothing if the lock is live and somebody may wait for its key.
+    // Empty if the lock is live and its key may have a waiter.
     std::optional<Freed> free_unless_awaited(const sql::TxOptions& options, const LockId& lock_id) {
         const sql::Rows rows = db_.run("LockRelease",
                                        options,
@@ -149,8 +149,8 @@ private:
         return {.ok = false, .why = why_missing(rows[0].get<std::optional<std::int64_t>>(1))};
     }
 
-    // In the order of their keys, as everybody does it, so that two of them cannot wait for each
-    // other; all sent together. No filter: its lock would stay taken to the end of the transaction.
+    // Always in the order of the keys, so that two calls cannot wait for each other; all sent
+    // together. No filter: its lock would stay taken to the end of the transaction.
     std::vector<Claimed> claim_in(sql::Tx& tx, std::span<const Claim> claims) {
         std::vector<sql::Answer> answers;
         answers.reserve(claims.size());
@@ -189,7 +189,7 @@ private:
         if (!held && counter.value_or(0) >= fence_max) {
             throw_overflow();
         }
-        if (!held) {  // Somebody else is deciding about it at this moment.
+        if (!held) {  // Another call is deciding about it at this moment.
             return {.burned = burned.has_value()};
         }
         return {.retry_after = until_free(*held_until, now, settings_.tolerance),
@@ -199,7 +199,7 @@ private:
     sql::Database& db_;
     const sql::TableNames& tables_;
     LockSqlSettings settings_;
-    std::atomic<bool> awaited_ = false;  // The last lock that was freed had somebody waiting.
+    std::atomic<bool> awaited_ = false;  // The key of the last released lock had a waiter.
 };
 
 }  // namespace

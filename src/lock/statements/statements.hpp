@@ -1,9 +1,9 @@
 // The statements of this floor.
 //
-// Times are milliseconds of the clock of leases, which nobody sets on SQLite; the answers for
-// people are taken to the wall clock by {lease_epoch_us}. `tolerance` is the last condition's
-// parameter everywhere: a row is live while expires_at_ms > now - tolerance. A fence of 15 zeros
-// marks a row that nobody holds: it keeps the key free for the first in line.
+// Times are milliseconds of the lease clock, which cannot be set on SQLite; {lease_epoch_us}
+// converts answers for people to wall time. `tolerance` is the last condition's parameter
+// everywhere: a row is live while expires_at_ms > now - tolerance. A fence of 15 zeros marks a row
+// without a holder: it keeps the key free for the first waiter.
 #pragma once
 
 #include <holdfast/lock/catalogue.hpp>
@@ -18,10 +18,10 @@ using sql::Statement;
 // $1 key, $2 fence key, $3 user key, $4 lock id, $5 ttl, $6 tolerance, $7 herd filter, $8 owner,
 // $9 meta, $10 group id. Always one row.
 //
-// `f` is the gate: whoever passes the probe queues on the counter's row and holds it to the end.
-// The clock is read after that, for each row of `f`. `l` decides: its condition is tested on the
-// newest version of the row, whatever happened since the statement began. The next columns are for
-// whoever is refused: the holder's expiry and the counter from before the statement, as hints, and
+// `f` is the gate: a call that passes the probe queues on the counter's row and holds it to the
+// end. The clock is read after that, for each row of `f`. `l` decides: its condition is tested on
+// the newest version of the row, whatever happened since the statement began. The next columns are
+// for a refused call: the holder's expiry and the counter from before the statement, as hints, and
 // the fence that was burned.
 inline constexpr Statement take_at_once{"lock.take_at_once", R"(
 WITH f AS (
@@ -54,10 +54,10 @@ SELECT l.expires_at_ms, l.fence,
 FROM (SELECT 1) one LEFT JOIN l ON true
 )"};
 
-// $1 lock id, $2 tolerance. Frees the lock unless somebody waits for its key: for half the price
-// of the statement below, which is needed then. Always one row: the key if it was freed, and
-// if it was not, the row's expiry before the statement. The commit need not be flushed: to lose it
-// leaves the lock held until it expires.
+// $1 lock id, $2 tolerance. Frees the lock unless its key has a waiter, at half the cost of the
+// statement below, which is needed then. Always one row: the key if it was freed, and
+// if it was not, the row's expiry before the statement. The commit need not be flushed: if it is
+// lost, the lock stays held until it expires.
 inline constexpr Statement free_unless_awaited{"lock.free_unless_awaited", R"(
 WITH d AS (
     DELETE FROM {table.locks} AS t
@@ -72,9 +72,9 @@ SELECT d.key,
 FROM (SELECT 1) one LEFT JOIN d ON true
 )"};
 
-// $1 lock id, $2 tolerance, $3 how long the key stays free for the first in line, $4 channel.
-// How many were freed, the row's expiry before the statement, who was called, and the key if nobody
-// was. Flushed as little.
+// $1 lock id, $2 tolerance, $3 how long the key stays free for the first waiter, $4 channel.
+// How many were freed, the row's expiry before the statement, the notified waiter, and the key if
+// there was none. The commit need not be flushed either.
 inline constexpr Statement free_at_once{"lock.free_at_once", R"(
 WITH w AS (
     SELECT q.key, q.since_us, q.lock_id, q.waiter FROM {table.waiters} q
@@ -117,7 +117,7 @@ SELECT (SELECT expires_at_ms FROM u), (SELECT expires_at_ms FROM {table.locks} W
        {lease_us} / 1000
 )"};
 
-// Two who purge never wait for each other, nor for somebody who has asserted a dead lock.
+// Concurrent purges never wait for each other, nor for a transaction that has asserted a dead lock.
 inline constexpr Statement purge_skipping{"lock.purge_skipping", R"(
 DELETE FROM {table.locks}
 WHERE key IN (SELECT key FROM {table.locks} WHERE expires_at_ms < {lease_us} / 1000 - $1
@@ -174,7 +174,7 @@ SELECT set_config('idle_in_transaction_session_timeout', $1, true)
 
 // ---- Everywhere else: a few statements in one transaction, with one reading of the clock --------
 
-// $1 key, $2 lock id, $3 tolerance: the expiry of somebody else's live lock.
+// $1 key, $2 lock id, $3 tolerance: the expiry of a live lock with another id.
 inline constexpr Statement live_rival{"lock.live_rival", R"(
 SELECT expires_at_ms, {lease_us} / 1000 FROM {table.locks}
 WHERE key = $1 AND lock_id <> $2 AND expires_at_ms > {lease_us} / 1000 - $3
@@ -188,8 +188,8 @@ WHERE NOT EXISTS (SELECT 1 FROM {table.locks} h WHERE h.key = $3 AND h.lock_id <
 ON CONFLICT (fence_key) DO UPDATE SET fence = c.fence + 1
 )"};
 // $1 key, $2 fence key, $3 user key, $4 lock id, $5 ttl, $6 tolerance, $7 owner, $8 meta, $9 group.
-// It asks again what count_up asked: a rival whom that one has seen may have gone since, so that
-// the insertion would meet nobody, and take the rival's fence.
+// It repeats the condition of count_up: a rival lock that count_up has seen may be gone since, and
+// the insertion would then succeed with the rival's fence.
 inline constexpr Statement take{"lock.take", R"(
 INSERT INTO {table.locks} AS t
     (key, lock_id, expires_at_ms, acquired_at_ms, fence, user_key, owner, meta, group_id)
@@ -257,7 +257,7 @@ SELECT 1 FROM {table.waiters} WHERE key = $1 AND lock_id = $2
 inline constexpr Statement leave_line{"lock.leave_line", R"(
 DELETE FROM {table.waiters} WHERE key = $1 AND lock_id = $2
 )"};
-// $1 for how long nobody waits there any more, $2 limit.
+// $1 how long ago the wait must have ended, $2 limit.
 inline constexpr Statement purge_line{"lock.purge_line", R"(
 DELETE FROM {table.waiters}
 WHERE lock_id IN (SELECT lock_id FROM {table.waiters} WHERE until_ms < {lease_us} / 1000 - $1
@@ -309,7 +309,7 @@ WHERE fence_key IN (SELECT c.fence_key FROM {table.locks} l
                     WHERE CAST(l.fence AS bigint) > c.fence
                     LIMIT $1)
 )"};
-// Nor need it be there at all. $1 limit.
+// Or the counter may be missing. $1 limit.
 inline constexpr Statement restore_fences{"lock.restore_fences", R"(
 INSERT INTO {table.fences} (fence_key, fence, key_debug)
 SELECT 'fence:' || l.key, CAST(l.fence AS bigint), l.user_key FROM {table.locks} l
@@ -335,8 +335,8 @@ UPDATE {table.fences} SET fence = fence + $1 WHERE fence_key > $2 AND fence_key 
 
 // ---- In other people's transactions -------------------------------------------------------------
 
-// $1 key, $2 lock id. What follows in the same transaction commits only while the lock is held:
-// whoever would take it over waits for this row, or conflicts with it.
+// $1 key, $2 lock id. The same transaction commits only while the lock is held: a takeover waits
+// for this row, or conflicts with it.
 inline constexpr Statement assert_held{"lock.assert_held", R"(
 SELECT fence FROM {table.locks}
 WHERE key = $1 AND lock_id = $2 AND expires_at_ms > {lease_us} / 1000
@@ -355,14 +355,14 @@ inline constexpr Statement permits_of{"lock.permits_of", R"(
 SELECT slot, permit_id, expires_at_ms, permits, {lease_us} / 1000 FROM {table.permits}
 WHERE key = $1 ORDER BY slot
 )"};
-// $1 fence key, $2 user key. Everybody who takes a permit of the key queues on this row.
+// $1 fence key, $2 user key. All acquisitions of a permit of the key queue on this row.
 inline constexpr Statement next_permit_fence{"lock.next_permit_fence", R"(
 INSERT INTO {table.fences} AS c (fence_key, fence, key_debug) VALUES ($1, 1, $2)
 ON CONFLICT (fence_key) DO UPDATE SET fence = c.fence + 1
 RETURNING fence
 )"};
 // $1 key, $2 slot, $3 permit id, $4 ttl, $5 fence, $6 permits, $7 owner, $8 tolerance. No row if
-// the slot's holder has extended its lease since we saw that it was over.
+// the slot's holder has extended its lease since it was read as expired.
 inline constexpr Statement take_permit{"lock.take_permit", R"(
 INSERT INTO {table.permits} AS p
     (key, slot, permit_id, expires_at_ms, acquired_at_ms, fence, permits, owner)

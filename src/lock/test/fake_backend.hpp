@@ -21,7 +21,7 @@ inline Deadline soon() {
     return Deadline::after(std::chrono::seconds{20});
 }
 
-// Nobody waits: whoever sleeps moves the time. Remembers how long each one slept.
+// Sleeping moves the time and does not wait. Remembers how long each sleep was.
 class SleepwalkingClock final : public Clock {
 public:
     [[nodiscard]] Steady steady_now() const override {
@@ -60,7 +60,7 @@ private:
     mutable std::vector<std::chrono::nanoseconds> sleeps_;
 };
 
-// A door that stays shut until the test opens it, and tells who stands before it.
+// A gate that stays shut until the test opens it, and counts the threads that wait at it.
 class Gate {
 public:
     void pass() {
@@ -74,7 +74,7 @@ public:
         open_ = true;
         changed_.notify_all();
     }
-    // False if nobody comes.
+    // False if too few arrive.
     [[nodiscard]] bool wait_for_arrival(int count = 1) {
         std::unique_lock lock(mutex_);
         return changed_.wait_until(lock, soon().when(), [&] { return arrived_ >= count; });
@@ -121,7 +121,7 @@ struct FindCall {
 class FakeBackend final : public Backend {
 public:
     explicit FakeBackend(const Clock& clock = system_clock()) : clock_(clock) {}
-    // A release that nobody waits for any more may still be inside.
+    // A release that was given up may still be running.
     ~FakeBackend() override { (void)wait_until_idle(); }
     FakeBackend(const FakeBackend&) = delete;
     FakeBackend& operator=(const FakeBackend&) = delete;
@@ -145,7 +145,7 @@ public:
         std::unique_lock lock(mutex_);
         return changed_.wait_until(lock, soon().when(), [&] { return extends_.size() >= count; });
     }
-    // Nobody is inside any more; false if somebody stays.
+    // Waits until no call is running; false if one stays.
     [[nodiscard]] bool wait_until_idle() const {
         std::unique_lock lock(mutex_);
         return changed_.wait_until(lock, soon().when(), [&] { return inside_ == 0; });

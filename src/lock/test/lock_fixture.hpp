@@ -37,7 +37,7 @@ using namespace std::chrono_literals;
 struct Setting {
     test::Backend backend = test::Backend::sqlite;
     // PostgreSQL with the statements of a server that never waits, on snapshots, although it waits:
-    // for stories that need somebody to stand in another's way at a certain moment.
+    // for stories that need one transaction to block another at a certain moment.
     bool optimistic = false;
     int conflict_every = 0;    // 0: none.
     bool early_abort = false;  // DSQL: tells of a conflict at the statement, not at the commit.
@@ -55,7 +55,7 @@ inline std::ostream& operator<<(std::ostream& out, const Setting& setting) {
     return to_string(info.param);
 }
 
-// Every second commit: whoever works alone fails once and then succeeds.
+// Every second commit: a transaction that runs alone fails once and then succeeds.
 [[nodiscard]] inline auto every_setting(int conflict_every = 2) {
     return testing::Values(Setting{test::Backend::sqlite},
                            Setting{test::Backend::postgres},
@@ -74,7 +74,7 @@ public:
     explicit OptimisticSource(std::string database) : database_(std::move(database)) {}
 
     [[nodiscard]] const sql::Dialect& dialect() const noexcept override {
-        return sql::dialect_of(sql::Product::dsql);
+        return sql::dialect_named("dsql");
     }
     [[nodiscard]] sql::ConnectParams prepare(Deadline,
                                              const std::stop_token&,
@@ -131,7 +131,7 @@ public:
     [[nodiscard]] std::int64_t number(std::string_view query) const {
         return outside.number(query);
     }
-    // Changes rows behind everybody's back, and past the conflicts.
+    // Changes rows past the code under test, and past the conflicts.
     void tamper(const std::string& script) const {
         const bool as_superuser =
             setting_.backend == test::Backend::dsql && setting_.conflict_every > 0;
@@ -139,7 +139,7 @@ public:
                         std::string(setting_.conflict_every > 0 ? test::past_conflicts : "") +
                         script);
     }
-    // True once somebody waits for somebody else's row, or for the file.
+    // True once a transaction waits for another's row, or for the file.
     [[nodiscard]] bool wait_until_blocked(Deadline deadline = Deadline::after(20s)) {
         const auto blocked = [&] {
             return setting_.backend == test::Backend::sqlite
@@ -173,7 +173,7 @@ private:
     std::unique_ptr<sql::Database> optimistic_;
 };
 
-// Somebody else's transaction, which has done its work and stays open until it is let go.
+// Another client's transaction, which has done its work and stays open until it is let go.
 class OpenTransaction {
 public:
     OpenTransaction(std::unique_ptr<sql::Database> db, std::function<void(sql::Tx&)> work)

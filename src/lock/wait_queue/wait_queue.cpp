@@ -12,13 +12,13 @@
 namespace holdfast::lock {
 namespace {
 
-// Without a look for oneself: where the database calls across processes, and where it does not.
+// The longest wait without a look: with and without notifications between processes.
 constexpr std::chrono::milliseconds sleep_when_called{1'000};
 constexpr std::chrono::milliseconds sleep_when_not{20};
 
 }  // namespace
 
-// One who waits. What others change is guarded by the line's mutex.
+// One waiter. What other threads change is guarded by the queue's mutex.
 class WaitQueue::Standing final : public WaitTicket {
 public:
     Standing(WaitQueue& line, std::string key, const LockId& lock_id, Deadline patience)
@@ -42,12 +42,12 @@ public:
                 leave();
             }
             if (in_line_ && !arrived_) {
-                // If the turn came meanwhile, the next in line should not wait for it to lapse.
+                // If the turn came meanwhile, the next waiter should not wait for it to lapse.
                 line_.pass_on(line_.lock_sql_.free(brief(), lock_id_));
             }
         } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
-            // A ticket nobody stands in costs the others one reservation. Whoever has tried for the
-            // lock, and does not know whether it was taken, knows its lease, and abandons it.
+            // A ticket left behind costs the others one reservation. A caller whose attempt has an
+            // unknown outcome knows the lease, and abandons the lock.
         }
     }
 
@@ -84,8 +84,8 @@ public:
         }
     }
 
-    // The one before has gone. If it holds the lock, it will say when it gives it back; nobody
-    // relies on that beyond `trusts_until`.
+    // The waiter ahead has left. If it holds the lock, it announces its release; that is relied on
+    // only until `trusts_until`.
     void come_first(Steady trusts_until) {
         first_ = true;
         trusts_until_ = trusts_until;
@@ -118,7 +118,7 @@ private:
         }
     }
 
-    // Whoever calls us takes our row away; and while we slept, the call may have been lost.
+    // A notification removes our row; while we slept, it may have been lost.
     bool still_there() {
         {
             const std::lock_guard lock(line_.mutex_);
@@ -183,13 +183,13 @@ private:
     Deadline patience_;
     std::condition_variable_any wake_;
     bool first_ = false;  // Of those of this process.
-    bool freed_ = false;  // A neighbour has given the key back since we are the first.
+    bool freed_ = false;  // A thread of this process has released the key since we are the first.
     Steady trusts_until_{};
 
-    std::string waiter_;    // Our name in the database's line; empty before we stood there.
+    std::string waiter_;    // Our name in the database's queue; empty before we joined it.
     bool called_ = false;   // Our turn has come, and our row has gone.
     bool look_ = false;     // Something may have been missed.
-    bool in_line_ = false;  // Our row may be in the database's line.
+    bool in_line_ = false;  // Our row may be in the database's queue.
     bool seen_ = false;     // There since we last slept.
     bool arrived_ = false;
 };

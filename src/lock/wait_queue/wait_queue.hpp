@@ -1,9 +1,9 @@
-// The line in front of a key, and how those in it are called.
+// The wait queue of a key, and how waiters are notified.
 //
-// Between processes, rows in the database are the line. Within a process, threads stand one behind
-// the other, and only the first of them asks the database: to give a key to a neighbour then takes
-// a release and an acquisition, and neither a row nor a call. A call can be lost, so nobody sleeps
-// on it for long.
+// Between processes, the queue consists of rows in the database. Within a process, threads queue in
+// memory, and only the first of them asks the database: passing a key on within a process then
+// takes a release and an acquisition, and neither a row nor a notification. A notification can be
+// lost, so no waiter relies on it for long.
 #pragma once
 
 #include <chrono>
@@ -32,18 +32,18 @@ public:
     WaitQueue(const WaitQueue&) = delete;
     WaitQueue& operator=(const WaitQueue&) = delete;
 
-    // Requires: the ticket goes before the line does.
+    // Requires: the ticket is destroyed before the queue.
     [[nodiscard]] std::unique_ptr<WaitTicket> line_up(std::string key,
                                                       const LockId& lock_id,
                                                       Deadline patience);
 
-    // Tells whoever stands here what a release means for them.
+    // Tells the waiters of this process about a release.
     void pass_on(const Freed& freed);
 
 private:
     class Standing;
 
-    // Its turn has come. Empty: somebody's may have. Without effect if it does not wait here.
+    // Its turn has come. Empty: any waiter's may have. No effect if it does not wait here.
     void call(std::string_view waiter);
     void listen();
 

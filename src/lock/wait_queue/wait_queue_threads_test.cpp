@@ -1,5 +1,5 @@
-// The line in front of a key: who is called, what a dead or an impatient waiter costs, and that
-// nobody waits for ever.
+// The wait queue of a key: which waiter is notified, what a dead or an impatient waiter costs, and
+// that no waiter waits for ever.
 #include <array>
 #include <atomic>
 #include <future>
@@ -24,7 +24,7 @@ protected:
         Waiter waiter;
         waiter.ticket = locks.line_up(key, waiter.id, Deadline::after(60s));
         EXPECT_TRUE(waiter.ticket->join());
-        db.advance_clock(1ms);  // Nobody joins at the same microsecond.
+        db.advance_clock(1ms);  // No two join at the same microsecond.
         return waiter;
     }
     Acquired try_again(const Waiter& waiter) {
@@ -87,7 +87,7 @@ TEST_P(Line, ADeadWaiterCostsOneReservation) {
     EXPECT_TRUE(is_granted(locks.acquire("k", 10s))) << "nobody is waited for again";
 }
 
-// Somebody whose patience is over is passed by.
+// A waiter whose time is over is skipped.
 TEST_P(Line, AWaiterWhoseTimeIsOverIsNotCalled) {
     const Grant ann = take("k", 600s);
     const Waiter bob = join("k");  // For a minute.
@@ -120,7 +120,7 @@ TEST_P(Line, WhoeverLeavesEarlyLeavesNothingBehind) {
     EXPECT_FALSE(locks.is_locked("k"));
 }
 
-// The row goes, and nobody is called: as if the notification had been lost.
+// The row goes without a notification: as if it had been lost.
 TEST_P(Line, NobodyWaitsForEverWhenACallIsLost) {
     (void)take("k", 60s);
     auto waiting = wait_for_the_lock();
@@ -175,8 +175,8 @@ TEST_P(Line, SixteenOfTwoProcessesAreAllServed) {
     EXPECT_FALSE(locks.is_locked("k"));
 }
 
-// Threads of one process stand behind each other: whoever is not the first asks for nothing, and a
-// key that goes from one to the next needs a release and an acquisition, and no row in the line.
+// Threads of one process queue in memory: only the first asks the database, and a key that goes
+// from one to the next needs a release and an acquisition, and no row in the queue.
 TEST_P(Line, NeighboursAskOneAfterTheOther) {
     constexpr int threads = 8;
     constexpr int rounds = 20;
@@ -245,7 +245,7 @@ TEST_P(Line, NobodyReliesOnANeighbourForLong) {
     bobs->wait_behind(std::chrono::steady_clock::now() + 60s, {});
 }
 
-// Somebody from elsewhere who waits is served before the next of this process.
+// A waiter of another process is served before the next of this process.
 TEST_P(Line, NeighboursDoNotKeepOthersFromTheirTurn) {
     Locks elsewhere(db, {}, unhurried);
     const Grant ann = take("k", 60s);

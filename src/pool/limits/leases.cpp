@@ -9,6 +9,7 @@
 
 #include <holdfast/base/assert.hpp>
 #include <holdfast/base/error.hpp>
+#include <holdfast/base/hex.hpp>
 
 namespace holdfast::pool {
 namespace {
@@ -20,11 +21,7 @@ using std::chrono::nanoseconds;
 LeaseId new_lease_id() {
     std::array<std::byte, 16> bytes{};
     secure_random(bytes);
-    std::string text;
-    for (const std::byte byte : bytes) {
-        text += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
-    }
-    return text;
+    return to_hex(bytes);
 }
 
 std::string_view to_string(LeaseDenial why) noexcept {
@@ -46,7 +43,7 @@ Leases::Leases(const LeasesConfig& config,
     : config_(config), limits_(limits), random_(seed), new_id_(std::move(new_id)) {
     if (config.limit < 1) {
         throw InvalidArgument(
-            fmt::format("a limit of {} connections is none; give 1 or more", config.limit));
+            fmt::format("a limit of {} connections is not valid; give 1 or more", config.limit));
     }
 }
 
@@ -196,7 +193,7 @@ void Leases::release(Steady now, const LeaseId& lease) {
     releases_.emplace(lease, Release{.token = new_id_(), .again = now});
 }
 
-// Nobody waits for it any more. If it may be there all the same, it is released.
+// The wish has ended. If the lease may exist, it is released.
 void Leases::forget(Steady now, const LeaseId& lease) {
     if (wishes_.at(lease).doubtful) {
         release(now, lease);
@@ -224,7 +221,7 @@ void Leases::deny_waiting(Steady now, LeaseDenial why, LeaseActions& out, Which&
     }
 }
 
-// Nobody acquires before the heart was heard: a lease without a living owner is reaped.
+// No acquisition before a heartbeat was answered: a lease without a living owner is reaped.
 void Leases::ask_again(Steady now, LeaseActions& out) {
     for (auto& [lease, wish] : wishes_) {
         if (!wish.asked && now >= wish.again && now < alive_until_) {

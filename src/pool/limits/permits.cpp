@@ -26,7 +26,7 @@ std::int64_t us(Wall time) noexcept {
     return time.time_since_epoch().count();
 }
 
-// What the three have in common: the end of patience, and what to do without an answer.
+// What the three have in common: the deadline, and what to do without an answer.
 class Wish {
 public:
     Wish(const FleetLimits& limits, Steady deadline, Random& random)
@@ -59,7 +59,7 @@ private:
     int troubles_ = 0;
 };
 
-// Nobody has to be asked for nothing.
+// Zero permits are granted without asking.
 class EmptyRequest final : public PermitRequest {
 public:
     PermitStep next(const Moment& now) override {
@@ -252,13 +252,13 @@ void check(const PermitConfig& config) {
     constexpr int rate_max = 1'000'000;
     if (config.per_second < 1 || config.per_second > rate_max) {
         throw InvalidArgument(
-            fmt::format("a limit of {} new connections a second is none; give 1 to {}",
+            fmt::format("a limit of {} new connections a second is not valid; give 1 to {}",
                         config.per_second,
                         rate_max));
     }
     if (config.burst < 1 || config.burst > rate_max) {
         throw InvalidArgument(fmt::format(
-            "a burst of {} new connections is none; give 1 to {}", config.burst, rate_max));
+            "a burst of {} new connections is not valid; give 1 to {}", config.burst, rate_max));
     }
     if (config.wait_max <= nanoseconds{0}) {
         throw InvalidArgument("the longest wait for a permit must be positive");
@@ -276,7 +276,7 @@ std::unique_ptr<PermitRequest> request_permits(const PermitConfig& config,
         config.algorithm == PermitAlgorithm::counter ? config.per_second : config.burst;
     if (n > most) {
         throw InvalidArgument(
-            fmt::format("{} permits at once can never be had; the limit is {}", n, most));
+            fmt::format("{} permits at once are never granted; the limit is {}", n, most));
     }
     if (n <= 0) {
         return std::make_unique<EmptyRequest>();
@@ -298,11 +298,11 @@ void ClockSkew::observe(Wall sent, Wall received, std::chrono::sys_seconds date)
     const microseconds least = sent - (date + seconds{1});
     const microseconds most = received - date;
     if (least > most) {
-        return;  // Our clock was set back during the call, which so proves nothing.
+        return;  // Our clock was set back during the call, so the answer proves nothing.
     }
     least_ = std::max(least_.value_or(least), least);
     most_ = std::min(most_.value_or(most), most);
-    if (*least_ > *most_) {  // A clock was set: what was before says nothing.
+    if (*least_ > *most_) {  // A clock was set: earlier ranges are void.
         least_ = least;
         most_ = most;
     }

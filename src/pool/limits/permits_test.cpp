@@ -379,8 +379,8 @@ TEST(FleetInTrouble, WhenTheStoreIsBackItsBurstIsTooAndNotMore) {
     EXPECT_LE(fleet.most_within(1s, start + 45s), 101) << "and all is as before";
 }
 
-// Those who hear it have the whole limit among them, and nobody can tell them of the others: so the
-// sum is what the store gives and the shares of those who were cut off, and never twice the limit.
+// Processes that reach the store share the whole limit, and do not know of the others: so the sum
+// is what the store gives and the shares of those that were cut off, and never twice the limit.
 TEST(FleetInTrouble, WhenSomeAreCutOffTheirSharesComeOnTopAndNoMore) {
     constexpr int processes = 40;
     for (const auto algorithm :

@@ -20,11 +20,11 @@ void check(const SlotBlocksConfig& config) {
     constexpr int count_max = 10'000;
     if (config.size < 1 || config.size > size_max) {
         throw InvalidArgument(
-            fmt::format("a block of {} slots is none; give 1 to {}", config.size, size_max));
+            fmt::format("a block of {} slots is not valid; give 1 to {}", config.size, size_max));
     }
     if (config.count < 1 || config.count > count_max) {
         throw InvalidArgument(
-            fmt::format("{} blocks of slots cannot be; give 1 to {}", config.count, count_max));
+            fmt::format("{} blocks of slots are not valid; give 1 to {}", config.count, count_max));
     }
     if (config.renew_every <= nanoseconds{0} || config.ttl < 3 * config.renew_every) {
         throw InvalidArgument(
@@ -126,13 +126,13 @@ void SlotBlocks::on(Steady now, const BlockUnanswered& unanswered, SlotActions& 
         }
         return;
     }
-    // If it is ours after all, asking again finds that out; so ask for the same one.
+    // The block may be owned already; asking for the same one again finds that out.
     --takes_;
     blocks_.erase(found);
     doubtful_.insert(unanswered.block);
     take_from_ = now + nap;
     free_from_[static_cast<std::size_t>(unanswered.block)] = take_from_;
-    if (away_) {  // Who knows what has become of the others meanwhile.
+    if (away_) {  // Other blocks may have become free meanwhile.
         walk_anew(now);
     }
     degraded_ = degraded_ || (away_ && config_.local_cap > 0);
@@ -142,10 +142,10 @@ void SlotBlocks::on(Steady now, const BlockRenewed& renewed, SlotActions& /*out*
     away_ = false;
     const auto found = blocks_.find(renewed.block);
     if (found == blocks_.end() || found->second.pending != Pending::renewal) {
-        return;  // Given up meanwhile. It runs out by itself.
+        return;  // Given up meanwhile. Its time runs out.
     }
     const bool was_owned = found->second.owned;
-    own(found->second, found->second.asked);  // Also if it was lost: now we know better.
+    own(found->second, found->second.asked);  // Also if it was lost: it is owned again.
     if (!was_owned) {
         found->second.empty_since = now;
         if (!valid(found->second, now)) {
@@ -163,7 +163,7 @@ void SlotBlocks::on(Steady /*now*/, const StopSlots& /*stop*/, SlotActions& out)
         if (entry.second.owned) {
             out.push_back(GiveBlockBack{.block = entry.first, .epoch = entry.second.epoch});
         }
-        return entry.second.pending != Pending::take;  // Those are given back when they come.
+        return entry.second.pending != Pending::take;  // Those are given back on their answer.
     });
     for (const int block : doubtful_) {
         out.push_back(GiveBlockBack{.block = block});
@@ -268,7 +268,7 @@ void SlotBlocks::lose(Steady now, int number, BlockLoss why, SlotActions& out) {
     }
     out.push_back(BlockLost{.block = number, .why = why});
     take_from_ = std::min(take_from_, now);
-    walk_anew(now);  // In the store it may still be ours.
+    walk_anew(now);  // In the store it may still be owned by this process.
 }
 
 void SlotBlocks::house_the_homeless(Steady now) {
@@ -350,9 +350,9 @@ void SlotBlocks::walk_anew(Steady now) noexcept {
     walk_from_ = std::min(walk_from_, now);
 }
 
-// Every block has an owner, and no local cap may be used against that. From now on only a part of
-// them is asked for at a time: a fleet that wants more than there is would ask so often that the
-// store becomes too slow for those who renew what they own.
+// Every block has an owner, so the local cap does not apply. From now on only a part of them is
+// asked for at a time: a fleet that wants more than there is would slow the store down for
+// renewals.
 void SlotBlocks::end_walk(Steady now, SlotActions& out) {
     walk_left_ = (config_.count + limits_.block_walk_parts - 1) / limits_.block_walk_parts;
     degraded_ = false;
@@ -372,8 +372,7 @@ bool SlotBlocks::wants_more(Steady now) const noexcept {
     return need && coming - used() < std::max(limits_.block_free_min * coming, 1.0);
 }
 
-// What a dead process owns is asked for at the moment when it can be had; else the next of the
-// walk.
+// A dead process's block as soon as it can be taken; else the next of the walk.
 std::optional<int> SlotBlocks::next_candidate(Steady now) noexcept {
     if (next_free() <= now) {
         const auto first = std::min_element(free_from_.begin(), free_from_.end());

@@ -198,7 +198,7 @@ TEST_F(SlotStory, ALateAnswerToARenewalIsNotTakenForAnother) {
             continue;
         }
         tell(BlockRefused{.block = 0});
-        now += 1s;  // Who finds no block waits before the next round.
+        now += 1s;  // Without a block there is a pause before the next round.
         tell(SlotsTick{});
         ASSERT_EQ(takes(), 1);
         tell(BlockTaken{.block = 0, .epoch = 3});
@@ -464,7 +464,8 @@ TEST_F(FullTable, ShowsWhatADeadProcessOwnedAtTheMomentItCanBeHad) {
     EXPECT_EQ(ann.blocks.capacity(now), 25);
 }
 
-// While the store was away its blocks ran out here, but not there: nobody could take them.
+// While the store was unreachable the blocks ran out here, but not there: no process could take
+// them.
 TEST_F(FullTable, GivesBackToItsOwnerWhatAnOutageTookAway) {
     config.local_cap = 10;
     FakeBlockOwner bob("bob", config, store);

@@ -32,7 +32,7 @@ TokenBucket::TokenBucket(double per_second, int burst)
     check_rate(per_second);
     if (burst < 1) {
         throw InvalidArgument(
-            fmt::format("a burst of {} connections lets none in; give 1 or more", burst));
+            fmt::format("a burst of {} connections is not valid; give 1 or more", burst));
     }
 }
 
@@ -95,7 +95,7 @@ void TokenBucket::refill(Steady now) noexcept {
     refilled_ = std::max(refilled_, now);
 }
 
-// When the permit for this place in line is there.
+// When the permit for this place in the queue is there.
 Steady TokenBucket::when(Steady now, std::size_t place) const noexcept {
     const double missing = static_cast<double>(place) + whole - tokens(now);
     if (missing <= 0) {

@@ -61,8 +61,8 @@ void Machine::step(Steady now, const Event& event, Actions& out) {
     calm_ = calm();
 }
 
-// Whether lending one, or keeping one that comes back, calls for nothing else: nobody waits, and
-// nothing is to be opened, replaced or given up.
+// Whether lending one, or keeping a returned one, has no other effect: there are no waiters, and
+// nothing is to be opened, replaced or closed.
 bool Machine::calm() const noexcept {
     return !stopped_ && waiting() == 0 && ageing_ == 0 && shed_left_ == 0 && live() >= kept() &&
            live() <= config_.target;
@@ -81,7 +81,7 @@ void Machine::on(Steady now, const Borrow& borrow, Actions& out) {
     if (borrow.deadline <= now) {
         return refuse(borrow.waiter, Refusal::timeout, out);
     }
-    // Whoever asks during the pause would wait for nothing but the next failure.
+    // A borrower during the pause would only wait for the next failure.
     if (unreachable() && now < paused_until_) {
         return refuse(borrow.waiter, Refusal::unavailable, out);
     }
@@ -158,7 +158,7 @@ void Machine::on(Steady now, const Resize& resize, Actions& out) {
     const int more = resize.target - config_.target;
     config_.target = resize.target;
     spread_lives(std::max(more, 0));
-    ceiling_ = std::max(bound(), total());  // What is lent cannot be called back.
+    ceiling_ = std::max(bound(), total());  // Lent connections cannot be revoked.
     while (live() > config_.target && !ready_.empty()) {
         retire(pop_oldest(), Reason::surplus, out);
     }
@@ -222,7 +222,7 @@ void Machine::release(std::uint32_t slot) {
     free_.push_back(slot);
 }
 
-// Gives a connection that has just become free to the first who waits, or keeps it.
+// Gives a connection that has just become free to the first waiter, or keeps it.
 void Machine::offer(Steady now, std::uint32_t slot, Actions& out) {
     slots_[slot].seen = now;
     if (slots_[slot].state != State::looked_at) {
@@ -245,8 +245,8 @@ void Machine::offer(Steady now, std::uint32_t slot, Actions& out) {
     wake_by(overdue_from(slots_[slot], slots_[slot].ready_since));
 }
 
-// Mostly its place is near the end; where many come home together it can be anywhere. Requires: the
-// last one is older.
+// Mostly its place is near the end; where many are returned together it can be anywhere. Requires:
+// the last one is older.
 void Machine::insert_ready(std::uint32_t number) {
     constexpr std::size_t near_max = 8;
     const auto younger_than = [this](std::uint32_t a, std::uint32_t b) {
@@ -311,7 +311,7 @@ void Machine::note_ageing(Steady now) noexcept {
     }
 }
 
-// Those whose replacement is there, or which nobody wants replaced.
+// Those whose replacement is there, or that need none.
 void Machine::retire_replaced(Actions& out) {
     if (ageing_ == 0) {
         return;
@@ -382,7 +382,7 @@ int Machine::wanted() const noexcept {
     return std::min(config_.target, std::max(config_.min_ready, count(State::in_use) + waiting()));
 }
 
-// What is ageing does not count as there: its replacement comes first.
+// Ageing connections do not count: their replacements come first.
 void Machine::refill(Steady now, Actions& out) {
     if (stopped_) {
         return;
@@ -412,8 +412,8 @@ void Machine::refill(Steady now, Actions& out) {
     }
 }
 
-// Openings that were under way together fail together. They count as one failure, or else eight
-// of them would drive the pause to its end at the first trouble.
+// Openings that were under way together fail together. They count as one failure; otherwise eight
+// of them would give the longest pause at the first failure.
 void Machine::back_off(Steady now, const OpenFailed& failed) noexcept {
     last_failure_ = failed.failure;
     Pause& pause = pauses_[index(failed.failure)];
@@ -432,7 +432,7 @@ void Machine::back_off(Steady now, const OpenFailed& failed) noexcept {
     paused_until_ = std::max(paused_until_, pause.until);
 }
 
-// An opening from before the failure says nothing about the time after it.
+// An opening that began before the failure proves nothing about the time after it.
 void Machine::note_success(std::uint64_t birth) noexcept {
     last_failure_.reset();
     paused_until_ = {};
@@ -487,7 +487,7 @@ nanoseconds Machine::draw_life() noexcept {
     return shortest + part_of(longest - shortest, (number + random_.unit()) / spread_of_);
 }
 
-// The next so many lives are spread evenly.
+// Spreads the lives of the next `more` connections evenly.
 void Machine::spread_lives(int more) noexcept {
     if (more == 0) {
         return;

@@ -53,7 +53,7 @@ TEST(AtOnce, TheIdleTimeIsThatSinceItCameBack) {
     EXPECT_EQ(pool.machine.lend_at_once(pool.now, WaiterId{7}).value().idle, 2s);
 }
 
-// The worst that could happen: whoever comes late goes before those who wait.
+// The worst that could happen: a late borrower goes before the waiters.
 TEST(AtOnce, WhatComesBackIsForWhoeverWaits) {
     Full pool(full(1));
     const ConnectionId lent = pool.lend().value();
@@ -124,7 +124,7 @@ TEST(AtOnce, NotWhileOneIsBeingReplaced) {
     EXPECT_TRUE(pool.lend());
 }
 
-// Somebody has to come when it is idle for too long, and nobody has been told yet.
+// A tick is needed when it is idle for too long, and the driver does not know yet.
 TEST(AtOnce, NotIfATickIsWantedEarlierThanBefore) {
     Config config;
     config.target = 1;

@@ -1,4 +1,4 @@
-// A morning in the life of a pool, in a moment: nothing leaks, and nobody finds it empty.
+// A morning in the life of a pool, in a moment: nothing leaks, and no borrower finds it empty.
 #include <algorithm>
 #include <deque>
 
@@ -62,7 +62,7 @@ TEST(MachineDay, ReplacesManyThousandConnectionsAndKeepsNone) {
         << "places are used again";
 }
 
-// 50 connections with the usual lives, for a day in which nobody gets a token for a minute, again
+// 50 connections with the usual lives, for a day in which there are no tokens for a minute, again
 // and again. Some lives end in just that minute.
 TEST(MachineDay, AMinuteWithoutCredentialsHurtsNobodyWhoBorrows) {
     Config config = reservoir(50);

@@ -217,7 +217,7 @@ private:
         }
     }
 
-    // The other one lends and takes back at once where it can. Nobody must see a difference, now or
+    // The other one lends and takes back at once where it can. There must be no difference, now or
     // later.
     void step_hasty(const Event& event) {
         Actions said;

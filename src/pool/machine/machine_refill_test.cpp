@@ -19,7 +19,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 // How long each connection that is ready lives from now on. Nothing is replaced meanwhile, because
-// nobody answers that the old ones are closed.
+// no answer says that the old ones are closed.
 std::vector<std::chrono::nanoseconds> lives(Script& pool, std::chrono::nanoseconds guard) {
     const Steady start = pool.now;
     std::vector<std::chrono::nanoseconds> found;
@@ -79,8 +79,8 @@ std::chrono::nanoseconds first_filling(Script& pool, TokenBucket& permits) {
     return pool.now - began;
 }
 
-// The reference stretched it over minutes, from 101 connections on, to keep below 75 a second. Here
-// nothing is put off: the permits alone set the pace, and it never is above theirs.
+// The filling of a large pool is not stretched over minutes: the permits alone set the pace, and it
+// never is above theirs.
 TEST(MachineRefill, TheFirstFillingIsPacedByPermitsAndByNothingElse) {
     HOLDFAST_CHECK("connections warm.stagger");
     HOLDFAST_CHECK("connections warm.rate");
@@ -129,7 +129,7 @@ TEST(MachineRefill, AHungOpeningDoesNotStopTheOthers) {
     Script pool(config);
     pool.tell(Tick{});
     const ConnectionId hung = pool.said_of<Open>().at(0).connection;
-    pool.said.erase(pool.said.begin());  // Nobody answers it.
+    pool.said.erase(pool.said.begin());  // It gets no answer.
     pool.open_all();
     EXPECT_EQ(pool.machine.counts().ready, 4);
     EXPECT_EQ(pool.machine.counts().opening, 1);

@@ -121,7 +121,7 @@ TEST(MachineReservoir, AReplacementThatFailsLeavesTheOldOneInService) {
 
 // --- A look at those that are idle ---
 
-// All connections are cut while nobody asks for one: they are replaced all the same.
+// All connections are cut while there is no borrower: they are replaced anyway.
 TEST(MachineReservoir, WhatIsFoundDeadWhileIdleIsReplaced) {
     HOLDFAST_CHECK("connections +grow.idle");
     Script pool = filled(reservoir(10));

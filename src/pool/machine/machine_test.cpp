@@ -207,7 +207,7 @@ TEST(Machine, TheOldestIsLentFirst) {
     EXPECT_EQ(pool.said_of<Lend>().at(0).connection, oldest);
 }
 
-// Five unusable ones are no reason to send the borrower away: the search goes on.
+// Five unusable ones do not refuse the borrower: the search goes on.
 TEST(Machine, UnusableOnesAreRetiredUntilAUsableOneIsFound) {
     HOLDFAST_CHECK("connections res.wait_stale");
     HOLDFAST_CHECK("connections res.expired");
@@ -563,9 +563,9 @@ TEST(Machine, AfterStopNothingIsLentOrOpened) {
 TEST(MachineDeathTest, AnAnswerNobodyAskedForStopsTheProcess) {
     Script pool(plain(2));
     const ConnectionId connection = pool.open_one();
-    EXPECT_DEATH(pool.tell(GiveBack{.connection = connection}), "broken belief");
-    EXPECT_DEATH(pool.tell(Opened{connection}), "broken belief");
-    EXPECT_DEATH(pool.tell(Closed{{.slot = 77, .birth = 1}}), "broken belief");
+    EXPECT_DEATH(pool.tell(GiveBack{.connection = connection}), "broken invariant");
+    EXPECT_DEATH(pool.tell(Opened{connection}), "broken invariant");
+    EXPECT_DEATH(pool.tell(Closed{{.slot = 77, .birth = 1}}), "broken invariant");
 }
 
 TEST(Machine, AConfigurationThatCannotWorkIsRefused) {

@@ -1,4 +1,4 @@
-// Who acts in the tests of this floor, and from when on.
+// The waiters and the starting time of this floor's tests.
 #pragma once
 
 #include <chrono>

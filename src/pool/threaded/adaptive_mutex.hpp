@@ -1,13 +1,13 @@
-// A mutex for what is held for a few dozen nanoseconds by many threads.
+// A mutex that many threads hold for a few dozen nanoseconds each.
 #pragma once
 
 #include <pthread.h>
 
 namespace holdfast::pool {
 
-// Whoever finds it taken spins for a moment before it sleeps: the holder is nearly always done
-// before a thread could be put to sleep and woken again. Where the C library has no such mutex it
-// is an ordinary one. For std::lock_guard and std::unique_lock.
+// A thread that finds it taken spins for a moment before it sleeps: the holder is nearly always
+// done before a thread could be put to sleep and woken again. Where the C library has no such mutex
+// it is an ordinary one. For std::lock_guard and std::unique_lock.
 class AdaptiveMutex {
 public:
     AdaptiveMutex() = default;

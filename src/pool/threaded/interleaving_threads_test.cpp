@@ -41,7 +41,7 @@ protected:
         ASSERT_TRUE(pool->wait_ready(config.target, soon(), {}));
     }
 
-    // Each thread has one connection and nobody waits, so nothing but the short way is taken.
+    // Each thread has one connection and there are no waiters, so only the short way is taken.
     std::vector<Loan> borrow_all(int n) {
         std::vector<Loan> loans;
         for (int i = 0; i < n; ++i) {
@@ -110,8 +110,8 @@ TEST_F(CrowdedPool, StopEndsBorrowersThatNeverWait) {
     }
 }
 
-// The pool and its last loans end together: each connection is closed once, by whoever is last, and
-// nothing is touched that is gone.
+// The pool and its last loans end together: each connection is closed once, by the last of them,
+// and nothing destroyed is used.
 TEST_F(CrowdedPool, ThePoolMayEndWhileItsLoansDo) {
     for (int round = 0; round < 20; ++round) {
         start(full(crowd));
@@ -139,7 +139,8 @@ TEST_F(CrowdedPool, AsManyGoAsMust) {
     }
 }
 
-// It is told at the very moment when they come home: whoever is ready by then goes instead.
+// The pool is told at the very moment when they are returned: connections that are ready by then
+// are closed instead.
 TEST_F(CrowdedPool, AsManyGoAsMustWheneverThatIsSaid) {
     for (int round = 0; round < 20; ++round) {
         const int before = server.state().closed;
@@ -163,7 +164,7 @@ TEST_F(CrowdedPool, NobodyIsLeftInLineWhileAConnectionIsIdle) {
         }
         try {
             return pool->acquire(soon(), {});
-        } catch (const Error&) {  // `deadline`: nobody came for it.
+        } catch (const Error&) {  // `deadline`: no connection came.
             left = true;
             return std::nullopt;
         }

@@ -1,5 +1,4 @@
-// What a loan is worth when there is nothing in it, or nobody to give it back to; and pools that
-// follow each other.
+// Loans that are empty, or outlive their pool; and pools that follow each other.
 #include <optional>
 #include <utility>
 
@@ -62,7 +61,7 @@ TEST_F(LoanStory, OneThatIsMarkedBadAfterItsPoolIsGoneIsClosedAllTheSame) {
     EXPECT_EQ(server.state().closed, 1);
 }
 
-// As on postgres://, where nobody has to be asked.
+// As on postgres://, which has no limiter.
 TEST_F(LoanStory, AnOpenerThatAsksNobodyForPermitsFillsThePool) {
     HOLDFAST_CHECK("connections open.no_limiter");
     start(20);

@@ -17,7 +17,7 @@ const std::vector<double>& age_bounds() {
     return bounds;
 }
 
-// How far an opening came that failed. The names are those that dashboards of DSQL know.
+// How far a failed opening came. The names are those that dashboards of DSQL use.
 constexpr std::array<std::string_view, 4> failure_reason_names{
     "lease_acquire", "rate_limit", "token_provider", "connection_open"};
 
@@ -89,17 +89,17 @@ Meters::Meters(Metrics* metrics, const MeterNames& names, const std::string& poo
     ready = make.gauge(names.ready, "Connections open and idle");
     in_use = make.gauge(names.in_use, "Connections lent to a borrower");
     retiring = make.gauge(names.retiring, "Connections being closed");
-    waiting = make.gauge(names.waiting, "Borrowers in line");
-    target = make.gauge(names.target, "The most connections open for use");
-    wanted = make.gauge(names.wanted, "Connections kept open though nobody asks");
+    waiting = make.gauge(names.waiting, "Borrowers waiting for a connection");
+    target = make.gauge(names.target, "Upper limit of connections open for use");
+    wanted = make.gauge(names.wanted, "Connections kept open without demand");
     open = make.gauge(names.open, "Connections open, idle or lent");
     oldest_age_seconds = make.gauge(names.oldest_age_seconds, "Age of the oldest connection");
-    warm_up_seconds = make.gauge(names.warm_up_seconds, "How long the first filling took");
-    lent = make.counter(names.lent, "Times a connection was handed out");
+    warm_up_seconds = make.gauge(names.warm_up_seconds, "Duration of the warm-up");
+    lent = make.counter(names.lent, "Connections lent");
     empty = make.counter(names.empty, "Borrowers that found no connection free");
     opened = make.counter(names.opened, "Connections opened");
     warm_up_failures =
-        make.counter(names.warm_up_failures, "Openings that failed during the first filling");
+        make.counter(names.warm_up_failures, "Openings that failed during the warm-up");
     for (std::size_t i = 0; i < failure_classes; ++i) {
         const Label failure{"class", to_string(static_cast<FailureClass>(i))};
         const char* const help = "Openings that failed";
@@ -115,13 +115,12 @@ Meters::Meters(Metrics* metrics, const MeterNames& names, const std::string& poo
         closed[i] = make.counter(
             names.closed, "Connections closed", {"reason", to_string(static_cast<Reason>(i))});
     }
-    wait_seconds = make.histogram(names.wait_seconds,
-                                  "How long borrowers stood in line, of those who had to",
-                                  latency_bounds());
+    wait_seconds = make.histogram(
+        names.wait_seconds, "Wait of borrowers that found no connection free", latency_bounds());
     const auto open_part = [&](std::string_view phase) {
         return make.histogram(
             names.open_seconds,
-            "How long an opening took that succeeded (all), and each stage of any opening",
+            "Duration of successful openings (all), and of each stage of any opening",
             latency_bounds(),
             {"stage", phase});
     };
@@ -129,8 +128,8 @@ Meters::Meters(Metrics* metrics, const MeterNames& names, const std::string& poo
     for (std::size_t i = 0; i < open_phase_count; ++i) {
         phase_seconds[i] = open_part(to_string(static_cast<OpenPhase>(i)));
     }
-    age_seconds = make.histogram(
-        names.age_seconds, "How old a connection was when it was closed", age_bounds());
+    age_seconds =
+        make.histogram(names.age_seconds, "Age of a connection when it was closed", age_bounds());
 }
 
 void Meters::publish(const Counts& counts, std::uint64_t lent_so_far) {

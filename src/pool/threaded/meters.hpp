@@ -1,4 +1,4 @@
-// What a pool shows of itself to the outside.
+// The metrics of a pool.
 #pragma once
 
 #include <array>
@@ -16,9 +16,9 @@ namespace holdfast::pool {
 // Count nothing if there is no registry.
 struct Meters {
     Meters(Metrics* metrics, const MeterNames& names, const std::string& pool);
-    // What changes with every borrow; told when somebody reads, not each time.
+    // What changes with every borrow; published when the metrics are read, not each time.
     void publish(const Counts& counts, std::uint64_t lent_so_far);
-    // Counts an opening that failed when it was last at this phase, if it came to one.
+    // Counts a failed opening by the last phase that it entered, if any.
     void open_failed(FailureClass failure, std::optional<OpenPhase> at);
 
     Gauge opening, ready, in_use, retiring, waiting, target;

@@ -1,4 +1,4 @@
-// What a borrow costs when nobody else wants anything, and when others do.
+// The cost of a borrow without contention, and with it.
 #include <memory>
 #include <stop_token>
 
@@ -47,7 +47,7 @@ void machine_borrow_and_return(benchmark::State& state) {
 }
 BENCHMARK(machine_borrow_and_return)->Arg(1)->Arg(16)->Arg(1000);
 
-// Threads share 16 connections: up to 16 threads only the mutex is contended, then the line grows.
+// Threads share 16 connections: up to 16 threads only the mutex is contended, then the queue grows.
 void pool_acquire_and_return(benchmark::State& state) {
     static Metrics metrics;
     static NothingOpener opener;

@@ -1,4 +1,4 @@
-// What a pool says of itself in the log, besides what happens to single connections.
+// What a pool logs about itself, besides what happens to single connections.
 #include <algorithm>
 
 #include "durations.hpp"
@@ -8,12 +8,12 @@ namespace holdfast::pool {
 namespace {
 
 constexpr std::chrono::minutes warn_every{1};   // Of connections that are too old.
-constexpr std::chrono::seconds empty_every{1};  // Of borrowers who find nothing.
+constexpr std::chrono::seconds empty_every{1};  // Of borrowers that find no connection.
 constexpr int dip_divisor = 2;                  // Less than half of what is wanted is a dip.
 
 }  // namespace
 
-// Of a reservoir only: a pool that opens when it is asked has nothing to tell before.
+// Of a reservoir only: another pool opens nothing before it is needed.
 void ThreadedPool::note_created() {
     if (config_.min_ready == 0) {
         return;
@@ -43,8 +43,8 @@ void ThreadedPool::note_oldest(Steady now) {
     }
 }
 
-// A dip is told once, until the reservoir has been full again; emptiness once a second, for as long
-// as somebody waits.
+// A dip is logged once, until the reservoir has been full again; emptiness once a second, while
+// there are waiters.
 void ThreadedPool::note_shortage(Steady now) {
     const int wanted = std::min(config_.min_ready, config_.target);
     if (wanted == 0) {

@@ -43,7 +43,7 @@ protected:
         return Deadline::at(clock.steady_now() + time);
     }
 
-    // Whoever does not keep the loan has borrowed and given back.
+    // Dropping the result borrows and gives back.
     Loan acquire() { return pool->acquire(in(5s), {}); }
 
     // Borrows on a thread of its own.
@@ -178,7 +178,7 @@ TEST_F(PoolStory, WaitersAreServedInOrderAndPriorityFirst) {
     HOLDFAST_CHECK("connections +res.fifo_waiters");
     HOLDFAST_CHECK("connections res.wait");
     start(plain(1));
-    std::vector<std::string> order;  // Whoever has the only connection may write.
+    std::vector<std::string> order;  // Written only with the one connection in hand.
     std::optional<Loan> only = acquire();
     const auto writes = [&](std::string name) {
         return [&order, name](Loan&) { order.push_back(name); };
@@ -350,7 +350,7 @@ TEST_F(PoolStory, WaitReadyEndsAtItsDeadlineOrItsToken) {
     EXPECT_FALSE(waits.get());
 }
 
-// Nobody borrows, so nobody but the pool itself can notice that time has passed.
+// There is no borrower, so only the pool itself can notice that time has passed.
 TEST_F(PoolStory, IdleConnectionsAreClosedWithoutAnybodyAsking) {
     Config config = plain(5);
     config.idle_max = 30s;

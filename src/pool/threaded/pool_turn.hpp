@@ -1,4 +1,4 @@
-// What happens under the pool's mutex, and those who wait for it.
+// What happens under the pool's mutex, and the waiters.
 #pragma once
 
 #include <algorithm>
@@ -21,14 +21,14 @@ namespace holdfast::pool {
 inline constexpr WaiterId looker{0};  // No waiter has this address,
 inline constexpr WaiterId nobody{1};  // nor this one.
 
-// The machine's own clock is read before the mutex is taken, to hold that for less. Another one may
-// be gone together with the pool, which only the mutex tells.
+// The machine's own clock is read before the mutex is taken, to hold that for less. Another clock
+// may be destroyed with the pool, and only under the mutex is that known.
 inline Steady ThreadedPool::early_now() const {
     return clock_lasts_ ? coarse_steady_now() : Steady::min();
 }
 
-// Never goes back, though some have read the clock before others who came in first. Requires: the
-// mutex is held, and the pool has not gone away.
+// Never goes back, though a thread may have read the clock before one that took the mutex first.
+// Requires: the mutex is held, and the pool has not been destroyed.
 inline Steady ThreadedPool::now(Steady read) {
     latest_ = std::max(latest_, read == Steady::min() ? clock_.steady_now() : read);
     return latest_;
@@ -41,7 +41,7 @@ inline ThreadedPool::Lent ThreadedPool::lent(const Lend& lend) const {
             .idle = lend.idle};
 }
 
-// Somebody who borrows; lives on their stack. Read and written under the pool's mutex.
+// A borrower, on its thread's stack. Read and written under the pool's mutex.
 struct ThreadedPool::Waiter {
     std::optional<Lent> lent{};
     std::stop_source wake{std::nostopstate};  // Made only when it must wait,
@@ -57,15 +57,15 @@ struct ThreadedPool::Waiter {
     [[nodiscard]] static Waiter& of(WaiterId id) noexcept { return *std::bit_cast<Waiter*>(id); }
 };
 
-// Somebody who waits for the pool to come into a certain state.
+// A thread that waits for a certain state of the pool.
 struct ThreadedPool::Watcher {
     std::function<bool()> done;
     std::stop_source wake;
     bool met = false;
 };
 
-// One critical section: steps of the machine and what they bring about. Whoever has to wake up is
-// woken when the lock is free again.
+// One critical section: steps of the machine and their effects. Threads are woken after the mutex
+// is released.
 class ThreadedPool::Turn {
 public:
     explicit Turn(ThreadedPool& threaded) : threaded_(threaded), lock_(threaded.mutex_) {}

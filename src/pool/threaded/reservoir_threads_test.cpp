@@ -1,5 +1,5 @@
-// The reservoir with real threads: filled at the start, looked after while nobody asks, made
-// smaller when slots are lost.
+// The reservoir with real threads: filled at the start, checked while it is idle, made smaller when
+// slots are lost.
 #include <future>
 #include <memory>
 #include <optional>
@@ -92,7 +92,7 @@ TEST_F(ReservoirStory, ThatDoesNotFillInTimeStartsAllTheSame) {
     EXPECT_EQ(log.count("fill.timeout"), 1U);
 }
 
-// The worst night: every connection is cut while nobody works. In the morning the pool is full.
+// The worst night: every connection is cut while all are idle. In the morning the pool is full.
 TEST_F(ReservoirStory, RefillsThoughNobodyAsks) {
     start(reservoir(10));
     ASSERT_TRUE(pool->warm_up({}).reached);

@@ -1,4 +1,4 @@
-// What is slow is slow in the background: whoever borrows does not feel it.
+// What is slow is slow in the background: a borrower does not notice it.
 #include <condition_variable>
 #include <memory>
 #include <mutex>

@@ -35,12 +35,12 @@ FailureClass class_of(Code code) noexcept {
     }
 }
 
-// The deadline and the token were the opening's. Told to a borrower they would lie about its own.
+// The deadline and the token were the opening's. A borrower would take them for its own.
 Code code_for_borrower(Code code) noexcept {
     return code == Code::deadline || code == Code::cancelled ? Code::unavailable : code;
 }
 
-// The exception in hand. It becomes a value, of which everybody who is told gets a copy.
+// The current exception as a value, of which each borrower gets a copy.
 OpenError caught() {
     try {
         throw;
@@ -88,7 +88,7 @@ ThreadedPool::ThreadedPool(const Config& config,
 
 // --- Borrowing ---
 
-// What happens nearly always: one is ready, and lending it concerns nobody else.
+// The usual case: one is ready, and lending it has no other effect.
 inline std::optional<ThreadedPool::Lent> ThreadedPool::lend_at_once() {
     const Steady early = early_now();
     const std::lock_guard lock(mutex_);
@@ -149,8 +149,8 @@ std::optional<Loan> ThreadedPool::try_acquire() {
     return lent ? std::optional(Loan{*this, lent->id, *lent->connection}) : std::nullopt;
 }
 
-// What the waiter was lent already is dead. Empty if it was refused, or neither lent nor refused
-// because the token fired.
+// The connection that the waiter was lent is dead. Empty if it was refused, or neither lent nor
+// refused because the token fired.
 std::optional<ThreadedPool::Lent> ThreadedPool::borrow(Waiter& waiter,
                                                        Borrow what,
                                                        const std::stop_token& stop) {
@@ -158,7 +158,7 @@ std::optional<ThreadedPool::Lent> ThreadedPool::borrow(Waiter& waiter,
         bool wait = false;
         {
             Turn turn(*this);
-            if (waiter.lent) {  // Others behind us must not get ahead by that.
+            if (waiter.lent) {  // Waiters behind must not get ahead by that.
                 turn.step(GiveBack{.connection = waiter.lent->id, .bad = Reason::dead});
                 waiter.lent.reset();
                 what.first = true;
@@ -244,7 +244,7 @@ Error ThreadedPool::refusal(const Waiter& waiter) const {
     if (cause) {
         why = fmt::format("the last attempt to open one failed: {}", describe(cause));
     } else if (counts.in_use < counts.target) {
-        why = "the server is slow to accept connections; look after it or wait longer";
+        why = "the server is slow to accept connections; check it or wait longer";
     }
     const nanoseconds waited = waiter.began ? clock_.steady_now() - *waiter.began : nanoseconds{0};
     return failure(Code::deadline,
@@ -264,7 +264,7 @@ void ThreadedPool::give_back(const ConnectionId& id, const std::optional<Reason>
         return;
     }
     std::shared_ptr<ThreadedPool> last_owner;
-    std::unique_ptr<Connection> last;  // Both end after the lock is free.
+    std::unique_ptr<Connection> last;  // Both end after the mutex is released.
     Turn turn(*this);
     if (!abandoned_) {
         turn.step(GiveBack{.connection = id, .bad = bad});
@@ -317,7 +317,7 @@ void ThreadedPool::open_failed(ConnectionId id, const OpenError& error, const Op
         turn.step(OpenFailed{.connection = id, .failure = error.failure()});
         if (machine_.stopped()) {
             return;
-        }  // It was us who made it fail.
+        }  // The stop made it fail.
         ++stats_.open_failures[number];
         meters_.open_failed(error.failure(), phases.last());
         note_phases(phases);
@@ -339,7 +339,7 @@ void ThreadedPool::open_failed(ConnectionId id, const OpenError& error, const Op
                   {"error", error.what()}});
 }
 
-// Those of a failure, too: where openings are held up is what somebody wants to know.
+// Those of a failure, too: they show where openings are held up.
 void ThreadedPool::note_phases(const OpenPhases& phases) {
     for (std::size_t i = 0; i < open_phase_count; ++i) {
         if (const auto time = phases.took()[i]) {
@@ -402,7 +402,7 @@ std::uint64_t ThreadedPool::closed_for_age() const {
     return stats_.closed[index(Reason::expired)] + stats_.closed[index(Reason::idle)];
 }
 
-// A few at a time: whoever wants one of them has to wait for as long as we look.
+// A few at a time: they cannot be borrowed while they are checked.
 void ThreadedPool::look_at_idle(const std::stop_token& stop) {
     const Steady began = clock_.steady_now();
     std::vector<Lent> idle;
@@ -543,7 +543,7 @@ void ThreadedPool::sleep(Deadline deadline,
                          const std::stop_token& stop,
                          std::stop_source wake) const {
     const std::stop_callback pass_on(stop, [&] { wake.request_stop(); });
-    // Why it ended does not matter: the caller looks at what has become of it.
+    // Why it ended does not matter: the caller looks at the state.
     static_cast<void>(clock_.sleep_until(deadline.when(), wake.get_token()));
 }
 

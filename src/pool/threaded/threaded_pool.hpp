@@ -1,4 +1,4 @@
-// What stands behind Pool and Loan: the machine under one mutex, the connections, the threads.
+// The implementation of Pool and Loan: the machine under one mutex, the connections, the threads.
 #pragma once
 
 #include <array>
@@ -24,8 +24,8 @@
 namespace holdfast::pool {
 
 // Safe to share between threads. A waiting thread sleeps by the pool's clock until its deadline,
-// and a stop source of its own cuts the sleep short: so only the one who is served wakes up, and
-// tests move time by hand.
+// and a stop source of its own cuts the sleep short: so only the thread that is served wakes up,
+// and tests move time by hand.
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): what is hot begins at a cache line.
 class ThreadedPool {
 public:
@@ -50,8 +50,9 @@ public:
     void resize(int target);
     void stop(Deadline deadline);
 
-    // The pool goes away: ends all threads. What is still lent is closed where its loan ends, and
-    // nothing the pool refers to is touched any more. `self` is us; while there are loans, we live.
+    // The pool is destroyed: ends all threads. Lent connections are closed where their loans end,
+    // and nothing the pool refers to is used any more. `self` is this object, which lives while
+    // there are loans.
     void abandon(const std::shared_ptr<ThreadedPool>& self);
 
 private:
@@ -62,7 +63,7 @@ private:
     struct Lent {
         ConnectionId id;
         Connection* connection = nullptr;
-        std::chrono::nanoseconds idle{};  // For so long nobody had used it.
+        std::chrono::nanoseconds idle{};  // How long it was not used.
     };
 
     struct Held {
@@ -128,10 +129,10 @@ private:
     std::vector<Watcher*> watchers_;
     std::stop_source keeper_wake_;
     Steady keeper_until_ = Steady::max();
-    std::vector<Lent> looked_at_;  // Of the latest look.
+    std::vector<Lent> looked_at_;  // Of the latest check.
     bool abandoned_ = false;
     int abandoned_loans_ = 0;             // Those that are still out,
-    std::shared_ptr<ThreadedPool> self_;  // and what keeps us until the last comes home.
+    std::shared_ptr<ThreadedPool> self_;  // and what keeps this object until the last ends.
 
     Refresher refresher_;  // Publishes when the metrics are read; until the pool goes away.
     Workers<ConnectionId> openers_;

@@ -37,7 +37,7 @@ protected:
     std::optional<Pool> pool;
 };
 
-// Nobody writes them while borrowers come and go; they are fetched when somebody looks.
+// They are not written while borrowers come and go, but computed when they are read.
 TEST_F(WarmPool, WhatTheMetricsShowIsExactAtEveryMoment) {
     HOLDFAST_CHECK("connections res.size_metric");
     HOLDFAST_CHECK("connections wrap.close_metrics");

@@ -126,14 +126,13 @@ Maybe check_empty(const Scenario& scenario, const Result& result) {
     if (worst == nullptr || worst->counters.empty == 0) {
         return {};
     }
-    return Violation{
-        .assertion = "assertZeroEmptyEvents",
-        .service = scenario.services[worst->service].name,
-        .at = worst->at,
-        .what = fmt::format("{} times nothing was there to be lent", worst->counters.empty),
-        .value = static_cast<double>(worst->counters.empty),
-        .limit = 0,
-        .unit = "requests"};
+    return Violation{.assertion = "assertZeroEmptyEvents",
+                     .service = scenario.services[worst->service].name,
+                     .at = worst->at,
+                     .what = fmt::format("no connection was free {} times", worst->counters.empty),
+                     .value = static_cast<double>(worst->counters.empty),
+                     .limit = 0,
+                     .unit = "requests"};
 }
 
 Maybe check_closures(const Scenario& scenario, const Result& result) {

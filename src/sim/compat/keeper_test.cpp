@@ -1,4 +1,4 @@
-// The published figures of the model with a keeper.
+// The recorded figures of the model with a keeper.
 #include <map>
 
 #include "fleet/test/fleet_fixture.hpp"
@@ -39,7 +39,7 @@ std::int64_t closures_max(const Result& result) {
 
 class Keeper : public testing::TestWithParam<Row> {};
 
-TEST_P(Keeper, AsInThePublishedTable) {
+TEST_P(Keeper, AsInTheTable) {
     HOLDFAST_CHECK("poolsim compat-s.table");
     const Row& row = GetParam();
     const Scenario scenario = load_scenario(std::string("compat-s/") + row.what).scenario;

@@ -113,7 +113,7 @@ private:
         process.reservoir.add(
             {.id = ++births_, .expires = events_.now() + process.service.life + jitter});
         count_open(result_.opens, events_.now());
-        // At the same instant, behind whoever else wants one: services alternate.
+        // At the same instant, behind the other services that want one: services alternate.
         events_.after(Time{0}, {.step = Step::refill, .service = number});
     }
 

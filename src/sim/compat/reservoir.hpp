@@ -1,4 +1,4 @@
-// The reservoir of the older model: a line of idle connections, and those that are lent.
+// The reservoir of the older model: a queue of idle connections, and those that are lent.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ public:
     Reservoir(int target, Time guard, Counters& counters)
         : target_(target), guard_(guard), counters_(counters) {}
 
-    // The first in line that is still good; what is not is thrown away on the way.
+    // The first in the queue that is still good; expired ones before it are discarded.
     [[nodiscard]] std::optional<Connection> check_out(Time now);
     // Also takes back what was lent before everything was dropped, as the model does.
     void give_back(Time now, const Connection& connection);

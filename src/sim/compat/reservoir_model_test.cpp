@@ -1,4 +1,4 @@
-// The published figures of the model with a reservoir, to the last digit.
+// The recorded figures of the model with a reservoir, to the last digit.
 #include "fleet/test/fleet_fixture.hpp"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -139,15 +139,15 @@ double middle(std::vector<double> values) {
 // Lives are spread evenly over the jitter J. So in each second of the first wave each connection is
 // replaced with chance 1/J, the openings of a second are binomial, and the busiest second is the
 // largest of as many as the wave lasts, J - F. For ecs-150wps that puts one seed in ten above the
-// published 30. As many seeds as the law says, and no more, may do so; and none leaves what one in
+// recorded 30. As many seeds as the law says, and no more, may do so; and none leaves what one in
 // a million does.
 struct Wave {
     const char* scenario;
     int connections;
     int filled;      // Seconds until all are there,
     int duration;    // and in all.
-    double outside;  // The share of seeds beyond the published range, by the law.
-    int busiest;     // Published as the most openings in a second,
+    double outside;  // The share of seeds beyond the recorded range, by the law.
+    int busiest;     // Recorded as the most openings in a second,
     int seldom;      // and what none exceeds.
 };
 
@@ -198,8 +198,9 @@ struct Sensitivity {
 
 class Moves : public testing::TestWithParam<Sensitivity> {};
 
-// Each row was published of one seed. Where chance decides, that seed must be like one of ours.
-TEST_P(Moves, WithinTwoPerCentOfThePublishedTable) {
+// Each row records one seed of another generator. Where chance decides, that seed must be like one
+// of ours.
+TEST_P(Moves, WithinTwoPerCentOfTheTable) {
     HOLDFAST_CHECK("poolsim compat.sensitivity");
     constexpr std::uint64_t seeds = 24;
     const Sensitivity& row = GetParam();

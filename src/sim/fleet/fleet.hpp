@@ -1,7 +1,7 @@
-// The pool that ships, many times over, under a simulated clock.
+// Many instances of the current pool under a simulated clock.
 //
 // Each pool drives the production machine of the pool floor: what it asks to open takes a permit of
-// the client's limiter, then knocks at the cluster's door, which has limits of its own. The pools
+// the client's limiter, then asks the cluster, which has limits of its own. The pools
 // of one host, a process, start and end together and share its part of the fleet's limits.
 #pragma once
 
@@ -44,8 +44,8 @@ private:
         arrive,     // Work.
         again,      // Work that was refused.
         give_back,  // A lent connection.
-        call,       // A question reaches the shared table,
-        reply,      // and its answer whoever asked.
+        call,       // A request reaches the shared table,
+        reply,      // and its answer the host.
         pause_end,  // Of a request for a permit.
         serve,      // A permit of a process's own may be there.
         no_slot,    // An opening has waited for one long enough.
@@ -264,7 +264,7 @@ private:
     void note_unserved(Pool& pool, const Request& request);
     void give_back(Pool& pool, pool::ConnectionId connection);
 
-    // What befalls them (fleet_faults.cpp).
+    // Faults (fleet_faults.cpp).
     void strike(std::uint32_t number);
     void relent(std::uint32_t number);
     void enforce();
@@ -279,7 +279,7 @@ private:
     template <class Do>
     void each_host(const Fault& fault, Do act);
 
-    // What is seen of it (fleet_view.cpp).
+    // Observations (fleet_view.cpp).
     void sample();
     [[nodiscard]] std::vector<Sample> row(Time now) const;
     void note_ages();
@@ -287,7 +287,7 @@ private:
     void explain();
     [[nodiscard]] bool traced(const Pool& pool) const;
     void trace(const Host& host, std::string_view what) const;
-    // `say` is asked for the words only if somebody wants them.
+    // `say` is called only if the trace is on.
     template <std::invocable Say>
     void trace(const Pool& pool, Say say) const {
         if (traced(pool)) {
@@ -310,7 +310,7 @@ private:
     std::vector<Call> calls_;
     std::vector<std::uint64_t> calls_free_;
     std::uint64_t leases_made_ = 0;
-    int degraded_ = 0;  // Hosts that are on their own,
+    int degraded_ = 0;  // Hosts that cannot reach the table,
     Time degraded_since_{};
     double share_ = 1;     // Of each process, in a second,
     int share_burst_ = 1;  // and at once.
@@ -324,7 +324,7 @@ private:
     std::vector<std::vector<Host*>> turns_;  // and whose turn it is to be restarted.
     Random chance_;                          // Of rejects, failures and random choices.
 
-    // Faults that pass by themselves, in the order in which they struck, and what they come to.
+    // Faults that end by themselves, in the order in which they began, and their combined effect.
     std::vector<std::uint32_t> in_force_;
     bool unreachable_ = false;
     bool unauthorized_ = false;

@@ -1,4 +1,4 @@
-// What befalls a fleet, and how it passes.
+// Faults of a fleet, and how they end.
 #include <algorithm>
 #include <cmath>
 
@@ -22,7 +22,7 @@ void Fleet::each_pool(const Fault& fault, Do act) {
     }
 }
 
-// What befalls one pool of a process, and not it alone, befalls all of them.
+// A fault of a process concerns all of its pools.
 template <class Do>
 void Fleet::each_host(const Fault& fault, Do act) {
     for (Host& host : hosts_) {
@@ -99,7 +99,7 @@ void Fleet::relent(std::uint32_t number) {
 }
 
 // Faults overlap: the end of one is not the end of another of its kind. Where they differ in
-// degree, the one that struck last counts.
+// degree, the latest one counts.
 void Fleet::enforce() {
     unreachable_ = false;
     unauthorized_ = false;

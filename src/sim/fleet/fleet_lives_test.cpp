@@ -1,4 +1,4 @@
-// How long connections live in the pool that ships, and what it costs to replace them.
+// How long connections live in the current pool, and what it costs to replace them.
 #include "fleet/test/fleet_fixture.hpp"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -76,7 +76,7 @@ TEST(LivesStory, SpreadFirstLivesFlattenTheWave) {
     EXPECT_GT(opens_max_after(together, seconds{25}), 18) << "without it they die together";
 }
 
-// The replacement is there before the old connection goes, so nobody is ever short: not at a
+// The replacement is open before the old connection closes, so no pool is ever short: not at a
 // sample, and not between two.
 TEST(LivesStory, MadeBeforeBrokenTheFleetIsNeverShort) {
     HOLDFAST_CHECK("poolsim new.5");

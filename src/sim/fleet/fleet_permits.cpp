@@ -1,4 +1,4 @@
-// From the wish for a connection to the permit to open it: at once, or by way of the shared table.
+// Permits to open a connection: granted at once, or through the shared table.
 #include <algorithm>
 #include <utility>
 
@@ -16,8 +16,8 @@ constexpr Time retry_pause =
 
 }  // namespace
 
-// The fleet's permits were not slow enough for the cluster, if it has refused us of late: then our
-// own bucket brakes besides. So does the limiter that ships.
+// If the cluster has refused us recently, the fleet's permits were too fast for it: then our own
+// bucket limits as well, as in the real limiter.
 void Fleet::seek_permit(Pool& pool, pool::ConnectionId connection) {
     Part& part = *pool.host.part;
     pool.connections[connection.slot].permit_by = now() + limits_.permit_wait;
@@ -223,7 +223,7 @@ Time Fleet::half_way(Host& host) const {
     return draw(scenario_.table.latency, host.permits) / 2;
 }
 
-// From the first process that is on its own to the last.
+// From the first process without the table to the last.
 void Fleet::note_degraded(Host& host) {
     const Part& part = *host.part;
     const bool is = part.breaker.open() || (part.blocks && part.blocks->degraded()) ||

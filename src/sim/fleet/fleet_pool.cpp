@@ -1,4 +1,4 @@
-// One pool: its machine, and the way from its wish to a connection.
+// One pool: its machine, and how its openings become connections.
 #include <algorithm>
 #include <cmath>
 
@@ -290,7 +290,7 @@ void Fleet::answer(Pool& pool, const What& what) {
     const bool let_in = what.outcome == Outcome::opened || what.outcome == Outcome::broken;
     pool.admitted -= let_in ? 1 : 0;
     if (let_in && (what.outcome == Outcome::broken || what.life != pool.host.life)) {
-        door_.leave();  // Nobody is there to use it.
+        door_.leave();  // Its process is gone.
     }
     if (what.life != pool.host.life) {
         return;
@@ -357,7 +357,7 @@ void Fleet::await_look(Pool& pool) {
     }
 }
 
-// Whoever is at work with it may finish, for a while.
+// A lent connection may finish its work, for a while.
 void Fleet::age_out(Pool& pool, pool::ConnectionId id) {
     Connection& connection = pool.connections[id.slot];
     const Cluster& cluster = scenario_.cluster;

@@ -289,8 +289,8 @@ TEST(SlotStory, WhoGoesInOrderLeavesItsBlocksToOthers) {
     EXPECT_EQ(all_owned_at(result, minutes{2}), 50);
 }
 
-// A block that was not renewed may be somebody else's by now. A connection without a slot goes: at
-// once if it is idle, when it comes home if it is lent.
+// A block that was not renewed may belong to another process by now. A connection without a slot is
+// closed: at once if it is idle, when it is returned if it is lent.
 TEST(SlotStory, ConnectionsGoWhenTheirSlotsAreLost) {
     HOLDFAST_CHECK("poolsim slots.shed");
     for (const char* kind : {"blocks", "leases"}) {

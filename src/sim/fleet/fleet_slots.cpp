@@ -1,4 +1,4 @@
-// The right to have a connection exist, where the fleet shares it through a table.
+// Slots and leases: the right to have a connection open, shared through a table.
 #include <algorithm>
 
 #include "fleet/fleet.hpp"
@@ -7,7 +7,7 @@
 namespace holdfast::sim {
 namespace {
 
-constexpr Time slot_patience = std::chrono::seconds{5};  // As the opener that ships.
+constexpr Time slot_patience = std::chrono::seconds{5};  // As in the real opener.
 
 }  // namespace
 
@@ -41,7 +41,7 @@ void Fleet::want_slots(Host& host) {
     }
 }
 
-// Permits perish and slots do not, so the slot comes first.
+// Permits expire and slots do not, so the slot comes first.
 void Fleet::seek_slot(Pool& pool, pool::ConnectionId connection) {
     Part& part = *pool.host.part;
     if (part.blocks) {
@@ -172,7 +172,7 @@ void Fleet::plan_tending(Host& host, Steady wanted) {
     }
 }
 
-// So many connections have lost their right to exist.
+// So many connections have lost their slots.
 int Fleet::excess(const Part& part) const {
     if (part.blocks) {
         return part.blocks->excess(steady(now()));
@@ -189,7 +189,7 @@ void Fleet::plan_shedding(Host& host) {
     }
 }
 
-// Each pool is told its share of what must go, by what it wants, as the keeper that ships does.
+// Each pool gets its share of what must be closed, by its target, as in the real keeper.
 void Fleet::shed(Host& host) {
     Part& part = *host.part;
     part.shed_planned = false;

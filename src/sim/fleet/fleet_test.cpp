@@ -1,4 +1,4 @@
-// The pool that ships, in the situations it was made for.
+// The current pool, in the situations it was made for.
 #include <numeric>
 
 #include "fleet/test/fleet_fixture.hpp"
@@ -59,13 +59,13 @@ TEST(FleetStory, AFleetThatIsTooLargeMeetsTheCeiling) {
         simulate(fleet("ecs-400wps", {{"duration", "8m"}, {"sampleEvery", "10s"}}), 42);
     EXPECT_EQ(wild.seen.total_max, 10'000);
     EXPECT_THAT(total(wild, owned), AllOf(Ge(9'500), Le(10'000)));
-    // Until the first connection is replaced, at 219 s, nobody gets in any more and each process
+    // Until the first connection is replaced, at 219 s, the cluster is full and each process
     // pauses longer and longer: 5 pauses in 16 s, then one each 15 s, with 8 tries after each.
     const Result full = simulate(fleet("ecs-400wps", {{"duration", "219s"}}), 42);
     constexpr int pauses = 5 + (219 - 100 - 16) / 15 + 2;
     EXPECT_THAT(full.seen.rejected_full, AllOf(Ge(44 * 8), Le(44 * 8 * pauses)));
-    // Later there is room thirty times a second, and whoever finds it begins with short pauses
-    // again: some process always knocks. What bounds them then is the permits. Each knock takes
+    // Later there is room thirty times a second, and a process that finds it begins with short
+    // pauses again: some process always tries. Permits are the bound then. Each try takes
     // one, there are a hundred in a second, and those who get in are not refused.
     const auto let_in = std::ranges::count_if(
         wild.seen.opened, [](const Incident& lone) { return lone.at >= seconds{219}; });
@@ -79,7 +79,7 @@ TEST(FleetStory, AFleetThatIsTooLargeMeetsTheCeiling) {
     EXPECT_GT(std::ranges::max(unfair) - std::ranges::min(unfair), 20);
 }
 
-// A fair share of the ceiling is 227 connections, and nobody has less than nine tenths of it. With
+// A fair share of the ceiling is 227 connections, and no one has less than nine tenths of it. With
 // blocks that asks for blocks that are small against that tenth, so the scenario says 20; or, with
 // the product's 25, for processes that start together: in ecs-400wps the first has 22 connections
 // (5 in each 20th of a second, shared by ever more: 5 + 5/2 + ... + 5/44) before the last one
@@ -92,7 +92,7 @@ TEST(FleetStory, SlotsMakeAFleetThatIsTooLargeFair) {
     const auto run = [](std::uint64_t seed, std::vector<Override> changes) {
         changes.push_back({"duration", "2m"});
         changes.push_back({"sampleEvery", "10s"});
-        Result result = simulate(fleet("ecs-400wps", std::move(changes)), seed);
+        const Result result = simulate(fleet("ecs-400wps", std::move(changes)), seed);
         EXPECT_EQ(result.seen.rejected_full, 0);
         EXPECT_EQ(result.seen.total_max, 10'000);
         EXPECT_EQ(total(result, owned), 10'000);
@@ -135,8 +135,7 @@ TEST(FleetStory, APoolThatPollsOrReplacesWhatIsLentOpensForNothing) {
 
 // --- Faults ---
 
-// The machine learns of a dead connection when it lends it. Nobody lends here, so only a look
-// helps.
+// The pool learns of a dead connection when it lends it. Here it lends none, so only a check helps.
 TEST(FleetStory, ALostConnectionIsNoticedWhenItIsLentOrLookedAt) {
     const std::string drop = "duration: 3m\nfaults: [{kind: mass_drop, at: 1m, fraction: 0.5}]";
     const Result blind = simulate(lone(drop, "    probeEvery: 0s\n"), 1);
@@ -428,7 +427,7 @@ TEST(FleetStory, WhoeverWaitsInVainIsRefusedOrTriesAgain) {
     EXPECT_EQ(once.last[0].counters.checkouts, 0);
 }
 
-// A fleet that serves nobody must not be praised for those it served.
+// A fleet that serves no request must not pass for the requests it served.
 TEST(FleetStory, WaitsInVainCountForWhatIsPromised) {
     HOLDFAST_CHECK("poolsim assert.maxWait");
     const std::string work = "    workload: {enabled: true, arrivals: steady, rate: 1, maxWait: ";

@@ -1,4 +1,4 @@
-// What is seen of a fleet.
+// Observations of a fleet.
 #include <algorithm>
 #include <ranges>
 
@@ -91,7 +91,7 @@ void Fleet::explain() {
         add(pool.host.degraded, "the shared table does not answer");
         add(pool.connecting > 0, fmt::format("{} are being opened", pool.connecting));
         const auto unnoticed = std::ranges::count_if(pool.connections, &Connection::dead);
-        add(unnoticed > 0, fmt::format("{} are dead and nobody has noticed", unnoticed));
+        add(unnoticed > 0, fmt::format("{} are dead and not yet detected", unnoticed));
         if (pool.machine && pool.machine->paused_until() > steady(now())) {
             add(true,
                 fmt::format("it pauses for {} after failed openings",

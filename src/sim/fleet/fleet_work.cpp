@@ -41,7 +41,7 @@ void Fleet::schedule_work(Pool& pool) {
         }
         return;
     }
-    // A phase of its own, so that nothing depends on who happens to tick together.
+    // A phase of its own, so that nothing depends on which services tick together.
     const Time phase = draw_part(work.every, pool.arrivals);
     at(now() + pool.target * fill_guess + work_margin + phase, Step::arrive, pool);
 }

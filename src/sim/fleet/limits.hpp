@@ -35,7 +35,7 @@ private:
     Time next_ = Time::min() / 2;  // When the next permit is due by the rate alone.
 };
 
-// The door of the cluster.
+// The cluster's limits on new connections.
 class Door {
 public:
     enum class Answer { in, too_fast, full };

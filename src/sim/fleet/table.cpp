@@ -55,8 +55,8 @@ std::optional<Reply> Table::ask(Time now, Owner owner, Wall said, const Ask& wha
     return conflicts(now) ? conflict(action) : on(owner, said, action);
 }
 
-// A transaction takes its time, and one that finds another at its item is cancelled: who comes
-// first stays.
+// A transaction takes its time, and one that finds another at its item is cancelled: the
+// first one stays.
 bool Table::conflicts(Time now) {
     if (now < lease_busy_until_) {
         ++conflicts_;

@@ -1,6 +1,6 @@
 // The table in DynamoDB that the processes share: conditional writes to single items, each of
 // which takes only so many in a second. It says what a write does; how long the way there takes,
-// and whether it gets there, is the fleet's business.
+// and whether it gets there, is up to the fleet.
 #pragma once
 
 #include <compare>
@@ -45,9 +45,9 @@ public:
     // What an owner makes of no reply: the table is away, or says that it is asked too often.
     [[nodiscard]] static Reply silence(const Ask& what, bool throttled);
 
-    // The owner ends in good order, and takes nothing along.
+    // The owner ends in order and gives everything back.
     void leave(Owner owner);
-    // Gives back the leases of owners whose heart has stopped.
+    // Frees the leases of owners without a heartbeat.
     void reap(Time now, const pool::FleetLimits& limits);
 
     // Connections that the table takes for open.

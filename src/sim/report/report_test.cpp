@@ -9,7 +9,7 @@ namespace {
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-// A name may hold what means something to whoever reads the file.
+// A name may contain characters that are special in the file's format.
 TEST(Report, NamesAreQuotedWhereTheyMustBe) {
     Scenario scenario;
     scenario.services = {{.name = "a,\"b\""}, {.name = "plain"}};

@@ -24,8 +24,8 @@ std::string shown(Number value) {
     return fmt::format("{}", value);
 }
 
-// 1.5s is 1s and half of 1s. What is no fraction is left to whoever reads whole numbers, and told
-// by it.
+// 1.5s is 1s and half of 1s. Text that is not a fraction is left to the parser of whole numbers,
+// which reports its errors.
 Time parse_fractions(std::string_view text) {
     std::string whole;
     std::vector<std::pair<double, std::string>> parts;

@@ -1,5 +1,5 @@
-// Reads the fields of a map one by one, each with its rule, and knows at the end which of them
-// nobody asked for.
+// Reads the fields of a map one by one, each with its rule, and knows at the end which of them were
+// not read.
 #pragma once
 
 #include <chrono>
@@ -32,7 +32,7 @@ struct ReadingRules {
 class Fields {
 public:
     // Requires: `map` outlives this. `path` names it in messages: "services[2].workload".
-    // A null node is an empty map; anything else that is no map is refused.
+    // A null node is an empty map; anything else that is not a map is refused.
     Fields(const Node& map, std::string path, const ReadingRules& rules);
 
     // Each leaves `to`, the default, alone if the key is missing.
@@ -52,7 +52,7 @@ public:
 
     // Known, but without effect: a warning, or a refusal if the rules are strict.
     void dead(std::string_view key, std::string_view why);
-    // Throws, or warns, about keys that nobody asked for.
+    // Throws, or warns, about keys that were not read.
     void finish();
 
     // Invalid_argument with the place of the key, if it is there, and its path.

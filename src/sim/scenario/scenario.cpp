@@ -85,14 +85,14 @@ private:
         top.read("assertConvergeWithin", scenario.converge_within);
         top.read("assertStableFor", scenario.stable_for);
         if (scenario.profile == Profile::compat_s) {
-            top.dead("assertZeroEmptyEvents", "this model never looks at it");
+            top.dead("assertZeroEmptyEvents", "this model does not use it");
         } else {
             top.read("assertZeroEmptyEvents", scenario.zero_empty);
         }
         if (scenario.profile == Profile::compat_r) {
             top.read("idleCheck", scenario.idle_check);
             top.require(scenario.idle_check >= tick_min, "idleCheck", "give 1ms or more");
-            top.dead("assertMaxClosurePerSec", "this model never looks at it");
+            top.dead("assertMaxClosurePerSec", "this model does not use it");
         } else {
             top.read("assertMaxClosurePerSec", scenario.closures_per_second_max);
         }
@@ -220,7 +220,7 @@ private:
     void read_keeper(Fields& fields, Service& service) {
         if (fields.has("targetReady") && !fields.has("targetOpen")) {
             fields.refuse("targetReady",
-                          "this is no file of the model with a keeper; use --profile compat");
+                          "only the model with a keeper has it; use --profile compat");
         }
         service.target = 0;
         read_target(fields, "targetOpen", service);
@@ -425,14 +425,14 @@ std::vector<ScenarioKey> scenario_keys(Profile profile) {
 }
 
 Loaded load_scenario(const std::string& path, const LoadOptions& options) {
-    // A folder of that name is in nobody's way.
+    // A folder of that name does not hide a built-in scenario.
     if (!std::filesystem::exists(path) || std::filesystem::is_directory(path)) {
         const auto all = shipped_scenarios();
         const auto found = std::ranges::find(all, path, &Shipped::name);
         if (found == all.end()) {
             throw InvalidArgument(
-                fmt::format("there is neither a file {} nor a shipped scenario of that name; "
-                            "`holdfast poolsim list` names those",
+                fmt::format("there is neither a file {} nor a built-in scenario of that name; see "
+                            "`holdfast poolsim list`",
                             path));
         }
         return parse_scenario(path, std::string(found->yaml), options, read_whole);

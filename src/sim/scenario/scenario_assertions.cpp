@@ -141,7 +141,7 @@ void warn_of_nothing(const Fields& fields, const Assertion& assertion, const Sce
     if (assertion.kind == AssertionKind::recover_within &&
         std::ranges::none_of(scenario.faults, strikes)) {
         fields.warn(assertion.event ? "event" : "kind",
-                    "no such fault strikes, so it always holds");
+                    "no such fault happens, so it always holds");
     }
 }
 

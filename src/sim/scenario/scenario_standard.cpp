@@ -181,7 +181,7 @@ void read_slots(Fields& top, const Cluster& cluster, Slots& slots) {
     fields.read("renewEvery", slots.renew_every);
     fields.require(slots.renew_every > Time{0}, "renewEvery", "give more than 0");
     fields.require(slots.ttl >= 3 * slots.renew_every, "ttl", "give three times renewEvery");
-    // As the product has it: what may be somebody else's soon is not used any more.
+    // As in the product: a slot whose lease is about to end is not used any more.
     const Time unused = std::max<Time>(pool::FleetLimits{}.block_safety_min, slots.ttl / 6);
     fields.require(slots.kind != SlotsKind::blocks || slots.ttl - unused > slots.renew_every,
                    "ttl",
@@ -222,11 +222,11 @@ Fault read_fault(Fields fields, const Scenario& scenario) {
                                Word{"random", Which::random}};
     constexpr std::array turns{Word{"listed", Order::listed}, Word{"random", Order::random}};
     Fault fault;
-    fields.require(fields.has("kind"), "kind", "say what befalls the fleet");
+    fields.require(fields.has("kind"), "kind", "give the kind of fault");
     read_word(fields, "kind", fault_words, fault.kind);
     fields.read("at", fault.at);
     if (fault.at > scenario.duration && fault.kind != FaultKind::cold_start) {
-        fields.warn("at", "after the end, so it never strikes");
+        fields.warn("at", "after the end, so it never happens");
     }
     fields.read("for", fault.lasts);
     fields.read("every", fault.every);

@@ -1,4 +1,4 @@
-// The keys of a scenario that only the pool that ships understands.
+// The keys of a scenario that only the current pool understands.
 #pragma once
 
 #include "scenario/fields.hpp"

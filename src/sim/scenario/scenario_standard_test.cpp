@@ -118,7 +118,7 @@ TEST(StandardScenario, AFaultAfterTheEndIsSaidSo) {
         "duration: 1m\nfaults: [{kind: crash, at: 60s}, {kind: crash}]" + services;
     EXPECT_THAT(parse_scenario("fleet.yaml", text).warnings,
                 testing::ElementsAre("fleet.yaml:2:34: faults[1].at: after the end, so it never "
-                                     "strikes"));
+                                     "happens"));
 }
 
 TEST(StandardScenario, WorkThatIsNotSwitchedOnIsSaidSo) {
@@ -180,14 +180,14 @@ TEST(StandardScenario, AWishThatNobodyHearsIsRefused) {
         {"faults: [{kind: clock_jump}]", "faults[0].value: say by how many seconds"},
         {"faults: [{kind: clock_jump, value: 1e12}]", "faults[0].value: give -"},
         {"faults: [{kind: mass_drop, value: 0.5}]",
-         "faults[0].value: mass_drop does not look at it; it takes: services fraction"},
+         "faults[0].value: mass_drop does not use it; it takes: services fraction"},
         {"faults: [{kind: load, value: 2, services: a}]", "faults[0].services: load does not"},
-        {"faults: [{kind: cold_start, down: 5s}]", "faults[0].down: cold_start does not look"},
+        {"faults: [{kind: cold_start, down: 5s}]", "faults[0].down: cold_start does not use it"},
         {"faults: [{kind: rejects, for: 1m, fraction: .nan}]", "faults[0].fraction: "},
         {"assertions: [{kind: maxWait, value: 5}]", "assertions[0].within: say how long"},
         {"assertions: [{kind: maxWait, within: 5s, value: 5}]",
-         "assertions[0].value: maxWait does not look at it; it takes: quantile within"},
-        {"assertions: [{kind: noLeak, value: 5}]", "assertions[0].value: noLeak does not look"},
+         "assertions[0].value: maxWait does not use it; it takes: quantile within"},
+        {"assertions: [{kind: noLeak, value: 5}]", "assertions[0].value: noLeak does not use it"},
         {"assertions: [{kind: recoverWithin}]", "assertions[0].within: say how soon"},
         {"assertions: [{kind: recoverWithin, within: 1s, value: 99}]", "value: a share"},
         {"assertions: [{kind: minOwnedFraction, value: 99}]", "value: a share: give 0 to 1"},
@@ -228,7 +228,7 @@ TEST(StandardScenario, EachRefusalNamesFileLineAndKey) {
         {"slots: many", "slots: choose from none, share"},
         {"slots: {kind: blocks, ttl: 12s, renewEvery: 4s}", "slots.ttl: a block is not used in"},
         {"faults: 3", "faults: expected a list"},
-        {"faults: [{at: 1m}]", "faults[0].kind: say what befalls"},
+        {"faults: [{at: 1m}]", "faults[0].kind: give the kind of fault"},
         {"faults: [{kind: flood}]", "faults[0].kind: choose from cold_start"},
         {"faults: [{kind: mass_drop, fraction: 0}]", "faults[0].fraction: give more than 0"},
         {"faults: [{kind: mass_drop, which: best}]", "faults[0].which: choose from oldest"},
@@ -271,9 +271,9 @@ TEST(StandardScenario, AnAssertionThatNeverLooksIsToldOf) {
     const std::string recovery = "assertions: [{kind: recoverWithin, within: 1m, event: outage}]";
     EXPECT_THAT(warned(recovery), always("fleet.yaml:2:55: assertions[0].event: no such fault"));
     EXPECT_THAT(warned("faults: [{kind: crash, at: 1m}]\n" + recovery),
-                always("assertions[0].event: no such fault strikes"));
+                always("assertions[0].event: no such fault happens"));
     EXPECT_THAT(warned("assertions: [{kind: recoverWithin, within: 1m}]"),
-                always("assertions[0].kind: no such fault strikes"));
+                always("assertions[0].kind: no such fault happens"));
     EXPECT_THAT(warned("faults: [{kind: outage, at: 1m}]\n" + recovery), testing::IsEmpty());
     EXPECT_THAT(warned("assertions: [{kind: minOwnedFraction, after: 10m}]"), testing::IsEmpty());
 }

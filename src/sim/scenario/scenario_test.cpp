@@ -131,7 +131,7 @@ TEST(Scenario, EachRefusalNamesFileLineAndKey) {
     EXPECT_THAT(refusal(one, Profile::compat_s), HasSubstr("services[0].targetOpen: give more"));
     EXPECT_THAT(
         refusal(one + "    targetReady: 5\n", Profile::compat_s),
-        HasSubstr("fleet.yaml:3:18: services[0].targetReady: this is no file of the model"));
+        HasSubstr("fleet.yaml:3:18: services[0].targetReady: only the model with a keeper"));
     EXPECT_THAT(refusal(one + "    targetOpen: 5\n    maxOpen: 4\n", Profile::compat_s),
                 HasSubstr("fleet.yaml:4:14: services[0].maxOpen: less than targetOpen"));
 }
@@ -182,14 +182,14 @@ TEST(Scenario, UnknownAndDeadKeysAreWarningsInTheOlderModelsUnlessStrict) {
     HOLDFAST_CHECK("poolsim loader.strict");
     const std::string text = one + "colour: red\nassertMaxClosurePerSec: 5\n";
     EXPECT_THAT(load(text, Profile::compat_r).warnings,
-                ElementsAre(HasSubstr("assertMaxClosurePerSec: this model never looks at it"),
+                ElementsAre(HasSubstr("assertMaxClosurePerSec: this model does not use it"),
                             HasSubstr("colour: unknown key")));
     EXPECT_THAT(refusal(text, Profile::compat_r, true), HasSubstr("assertMaxClosurePerSec"));
     EXPECT_THAT(refusal(one + "colour: red\n", Profile::compat_r, true), HasSubstr("colour"));
     EXPECT_THAT(
         load("assertZeroEmptyEvents: true\n" + one + "    targetOpen: 5\n", Profile::compat_s)
             .warnings,
-        ElementsAre(HasSubstr("assertZeroEmptyEvents: this model never looks at it")));
+        ElementsAre(HasSubstr("assertZeroEmptyEvents: this model does not use it")));
 }
 
 TEST(Scenario, ReplicasShareTheirWarnings) {

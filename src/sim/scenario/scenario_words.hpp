@@ -61,8 +61,8 @@ void read_word(Fields& fields,
     to = found->value;
 }
 
-// A key that a kind does not look at is a wish that nobody hears. `heard` are words with spaces
-// between them.
+// Refuses keys that the kind does not read. `heard` has the keys it reads, with spaces between
+// them.
 inline void refuse_unheard(const Fields& fields,
                            std::string_view kind,
                            std::string_view heard,
@@ -72,7 +72,7 @@ inline void refuse_unheard(const Fields& fields,
         fields.require(
             !fields.has(key) || among.find(fmt::format(" {} ", key)) != std::string::npos,
             key,
-            fmt::format("{} does not look at it; {}",
+            fmt::format("{} does not use it; {}",
                         kind,
                         heard.empty() ? "leave it out" : fmt::format("it takes: {}", heard)));
     }

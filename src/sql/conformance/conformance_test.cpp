@@ -181,9 +181,9 @@ TEST_P(Transactions, ADuplicateSaysSoAndTakesEverythingBack) {
 TEST_P(Transactions, ADuplicateRunsTheBodyAgainWhereTheOperationSaysSo) {
     int runs = 0;
     TxOptions options;
-    options.duplicate_is_conflict = true;
+    options.on_duplicate = OnDuplicate::retry;
     db->transact("Write", options, [&](Tx& tx) {
-        // The first time somebody is faster, between our look and our write.
+        // The first time another writer is faster, between our read and our write.
         const auto next = tx.query(count_notes)[0].get<std::int64_t>(0);
         if (++runs == 1) {
             throw DatabaseError(SqlState{"23505"}, Outcome::not_applied, "taken");
@@ -276,7 +276,7 @@ TEST_P(Transactions, TheClockMixesWithOrdinaryArguments) {
 
 // --- the schema moves ---------------------------------------------------------------------------
 
-// Statements are prepared once and kept; a migration by somebody else makes them stale.
+// Statements are prepared once and kept; a migration by another process makes them stale.
 TEST_P(Transactions, AStatementSurvivesAChangeOfItsTable) {
     db.execute("INSERT INTO notes VALUES (1, 'one')");
     const auto columns = [&] { return db->run("Read", {}, read_all, 1).rows[0].columns(); };

@@ -30,7 +30,7 @@ constexpr FencedStatement swap{"counter.swap",
                                "UPDATE counters SET n = $3 WHERE id = $1 AND n = $2",
                                "SELECT n FROM counters WHERE id = $1"};
 
-// Where nobody waits in line, one can be unlucky often.
+// Without a queue one transaction can lose often.
 DatabaseOptions persistent() {
     DatabaseOptions options = test::quick_options();
     options.retry.max_retries = 500;

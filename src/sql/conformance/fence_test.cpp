@@ -43,10 +43,10 @@ protected:
     void rival_takes_the_shard() const {
         db.execute("UPDATE shards SET range_id = 6 WHERE shard_id = 7");
     }
-    std::string data() const {
+    [[nodiscard]] std::string data() const {
         return db.look("SELECT data FROM shards WHERE shard_id = 7").at(0).at(0).value();
     }
-    std::int64_t tasks() const { return db.number("SELECT count(*) FROM tasks"); }
+    [[nodiscard]] std::int64_t tasks() const { return db.number("SELECT count(*) FROM tasks"); }
 
     template <class Body>
     void expect_lost(Body body, const std::string& found = "6") {
@@ -79,7 +79,7 @@ TEST_P(Fences, AWriteUnderAGuardThatHoldsIsApplied) {
     EXPECT_EQ(data(), "by run");
 }
 
-// A fence that finds no row is no SQL error: a commit in the same flight would apply the rest.
+// A fence that finds no row is not an SQL error: a commit in the same flight would apply the rest.
 TEST_P(Fences, ALostGuardTakesTheThreeInsertsAroundItBack) {
     rival_takes_the_shard();
     expect_lost([&] {
@@ -305,7 +305,7 @@ TEST_P(Fences, AQueuedFenceAnswersAndTheTransactionGoesOn) {
     EXPECT_EQ(tasks(), 1);
 }
 
-// Whoever forgets to ask must not commit under a guard that is lost.
+// A body that forgets to ask must not commit under a guard that is lost.
 TEST_P(Fences, AQueuedFenceThatNobodyAsksAboutForbidsTheCommitWhenItIsLost) {
     rival_takes_the_shard();
     expect_lost([&] {

@@ -65,7 +65,7 @@ void Canceller::work(Queue& queue) {
         PGcancel* const request = queue.waiting.front();
         queue.waiting.pop_front();
         lock.unlock();
-        std::array<char, 256> ignored{};  // A server that cannot be asked will not be waited for.
+        std::array<char, 256> ignored{};  // Not sent, so nothing to wait for.
         libpq().PQcancel(request, ignored.data(), static_cast<int>(ignored.size()));
         libpq().PQfreeCancel(request);
         lock.lock();

@@ -31,13 +31,13 @@ std::string_view field(const PGresult* result, int code) {
     return text == nullptr ? std::string_view{} : std::string_view{text};
 }
 
-// What a person can do about it.
+// What the user can do about it.
 std::string_view cure(std::string_view state) {
     if (state == "42P01" || state == "42703") {
         return "; apply the schema with `holdfast schema apply`";
     }
     if (state == "25006") {
-        return "; the server takes no writes: connect to its primary";
+        return "; the server is read only: connect to its primary";
     }
     if (state == "42501") {
         return "; grant the user the right it needs";
@@ -82,7 +82,7 @@ std::string hint_of_opening(std::string_view message) {
     return one_line(message.substr(0, message.find('\n')));
 }
 
-// 128 bits, as hexadecimal digits. Two texts of honest programs do not meet.
+// 128 bits, as hexadecimal digits. A collision needs a hostile program.
 std::string digest(std::string_view text, const std::vector<Oid>& types) {
     constexpr std::uint64_t prime = 0x100000001B3;  // FNV-1a, and the same with a stronger mix.
     std::uint64_t plain = 0xCBF29CE484222325;
@@ -309,7 +309,7 @@ bool Connection::usable() noexcept {
         return false;
     }
     pollfd watched{.fd = libpq().PQsocket(raw_), .events = POLLIN, .revents = 0};
-    // Nobody has asked anything, so anything to read is the server's farewell, or an idle notice.
+    // No query is open, so anything to read is the server's goodbye, or an idle notice.
     if (poll(&watched, 1, 0) == 0) {
         return true;
     }
@@ -362,7 +362,7 @@ Connection::Prepared& Connection::prepared(const Rendered* statement, std::span<
             return *variant;
         }
     }
-    std::string name = statement_name(statement->text, types, generation_);
+    const std::string name = statement_name(statement->text, types, generation_);
     const auto shared =
         by_name_.try_emplace(name, Prepared{.name = name, .types = types, .ready = false});
     variants.push_back(&shared.first->second);
@@ -391,7 +391,7 @@ DatabaseError server_error(const PGresult* result,
                     cure(text));
     ErrorClass error_class = classify(state);
     Outcome outcome = Outcome::not_applied;
-    if (dialect.product == Product::dsql && text == "XX000") {
+    if (dialect.internal_errors_pass && text == "XX000") {
         // An internal error of that service says nothing about a commit; before it, nothing is
         // applied.
         if (at_commit) {
@@ -400,7 +400,7 @@ DatabaseError server_error(const PGresult* result,
             error_class = ErrorClass::retryable;
         }
     }
-    // A server that takes no writes has said no; one that goes away has said nothing.
+    // A read-only server has refused the write; a server that goes away has not answered.
     if (error_class == ErrorClass::connection_lost && at_commit && text != "25006") {
         outcome = Outcome::unknown;
     }

@@ -47,7 +47,7 @@ protected:
         direct.close();
         (void)gone_soon("");
     }
-    // Whether the server has nobody left for whom `condition` holds, far sooner than a sleeper
+    // Whether the server has no session left for which `condition` holds, far sooner than a sleeper
     // would wake up by itself.
     [[nodiscard]] bool gone_soon(const std::string& condition) const {
         const std::string left =
@@ -234,7 +234,7 @@ TEST_F(Faults, AnIdleConnectionThatTheServerEndedIsReplacedInSilence) {
     EXPECT_EQ(direct->pool_stats().opened, opened + 2);
 }
 
-// Nobody has said that it is dead: it shows when the first question is not answered.
+// The pool has not been told that it is dead: it shows when the first query gets no answer.
 TEST_F(Faults, AConnectionFoundDeadAtItsFirstQuestionIsReplacedInSilenceOnce) {
     int runs = 0;
     proxy.arm({.from = Side::client}, Fault::cut);
@@ -486,7 +486,7 @@ TEST_F(Faults, ADeadlineWithASilentServerIsNotAppliedBeforeThat) {
 
 class TakesNoWrites : public Faults {
 protected:
-    // For whoever connects from now on, as after a failover.
+    // For connections from now on, as after a failover.
     void demote() {
         direct.execute("ALTER DATABASE " + direct.name() +
                        " SET default_transaction_read_only = on");

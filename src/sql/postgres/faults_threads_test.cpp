@@ -100,7 +100,7 @@ TEST_F(FaultsOfMany, AStopTokenEndsTheStatementOnTheServerAtOnce) {
     EXPECT_LT(std::chrono::steady_clock::now() - begin, 20s);
     EXPECT_TRUE(wait_for_sleepers(0));
     EXPECT_EQ(db.number("SELECT count(*) FROM effects"), 0);
-    db->run("Add", {}, add, 1);  // The late cancel request hits nobody else.
+    db->run("Add", {}, add, 1);  // The late cancel request hits no other query.
 }
 
 TEST_F(FaultsOfMany, ALockThatIsHeldTooLongEndsAtTheDeadline) {

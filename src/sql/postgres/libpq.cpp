@@ -17,7 +17,7 @@ constexpr const char* library = "libpq.so.5";
         Outcome::not_applied,
         fmt::format("PostgreSQL's client library cannot be loaded ({}); install {}, on Debian "
                     "the package libpq5",
-                    ::dlerror(),
+                    ::dlerror(),  // NOLINT(concurrency-mt-unsafe): each thread has its own.
                     library));
 }
 
@@ -88,7 +88,7 @@ void find(void* handle, const char* name, Function*& function) {
 }  // namespace
 
 const Libpq& libpq() {
-    static Libpq functions = found();
+    static const Libpq functions = found();
     return functions;
 }
 

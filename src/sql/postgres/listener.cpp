@@ -107,7 +107,7 @@ void Listener::work(const std::stop_token& stop) {
                 entry.listening = false;
             }
         }
-        if (!system_clock().sleep_until(std::chrono::steady_clock::now() + pause, stop)) {
+        if (!system_clock().sleep_until(system_clock().steady_now() + pause, stop)) {
             return;
         }
         pause = std::min(pause * 2, reconnect_most);

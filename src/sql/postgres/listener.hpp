@@ -38,7 +38,7 @@ public:
     [[nodiscard]] std::unique_ptr<Subscription> subscribe(
         std::string_view channel, std::function<void(std::string_view)> wake);
 
-    // Wakes nobody any more. Idempotent; subscriptions may end afterwards.
+    // No subscriber is woken any more. Idempotent; subscriptions may end afterwards.
     void stop();
 
 private:

@@ -178,7 +178,7 @@ TEST_F(Pooling, OfSessionsIsAsGoodAsNone) {
 TEST_F(Pooling, OfStatementsIsRefusedInASentenceThatNamesTheCure) {
     const test::PgBouncer bouncer(test::shared_postgres(), {.mode = test::PoolMode::statement});
     try {
-        Database db(url(bouncer));
+        const Database db(url(bouncer));
         FAIL() << "a proxy without transactions was accepted";
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), Code::unsupported);
@@ -191,7 +191,7 @@ TEST_F(Pooling, LeavesNothingForSessionSettingsOfTheUrl) {
     const test::PgBouncer bouncer(test::shared_postgres(),
                                   {.settings = "ignore_startup_parameters = options"});
     try {
-        Database db(url(bouncer, "&options=-csearch_path%3Delsewhere"));
+        const Database db(url(bouncer, "&options=-csearch_path%3Delsewhere"));
         FAIL() << "the search path of the URL was lost in silence";
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), Code::unsupported);
@@ -200,7 +200,7 @@ TEST_F(Pooling, LeavesNothingForSessionSettingsOfTheUrl) {
     // Without that line pgbouncer refuses them itself.
     const test::PgBouncer strict(test::shared_postgres());
     try {
-        Database db(url(strict, "&options=-csearch_path%3Delsewhere"));
+        const Database db(url(strict, "&options=-csearch_path%3Delsewhere"));
         FAIL() << "the options were accepted";
     } catch (const Error& error) {
         EXPECT_THAT(error.what(), testing::HasSubstr("startup parameter"));
@@ -230,7 +230,7 @@ protected:
     Database db{outside.url() + "&pool=1"};
 };
 
-// A proxy that passes the backend's own process id, and DISCARD ALL in somebody's function.
+// A proxy that passes the backend's own process id, and DISCARD ALL in a user's function.
 TEST_F(Statements, ThatTheBackendHasForgottenAreRunAgainOnce) {
     db.run("Add", {}, add_apple, 1);
     db.run("Forget", {}, forget);

@@ -59,7 +59,7 @@ public:
                                                 const std::stop_token& stop,
                                                 pool::OpenPhases& phases) {
         std::unique_ptr<Connection> connection = open_physical(deadline, stop, phases);
-        if (dialect().product != Product::postgres) {
+        if (!dialect().pooling_proxies) {
             return connection;
         }
         const StopSignal& signal = connection->stop_signal();
@@ -218,7 +218,7 @@ private:
             const pool::Loan loan = pool_.acquire(Deadline::after(patience), {});
             return static_cast<const Connection&>(*loan).keeps_session();
         } catch (const Error& late) {
-            // Nobody set this deadline but us: what the openings failed with is the news.
+            // The deadline is our own: report why the openings failed instead.
             if (late.code() == Code::deadline && late.cause()) {
                 std::rethrow_exception(late.cause());
             }
@@ -363,7 +363,7 @@ void check_values(const ConnectParams& params) {
             std::ranges::find(choice.values, given->second) != choice.values.end()) {
             continue;
         }
-        throw InvalidArgument(fmt::format("the option {}={} of the database URL is none of {}",
+        throw InvalidArgument(fmt::format("the option {}={} of the database URL is not one of {}",
                                           choice.name,
                                           given->second,
                                           fmt::join(choice.values, ", ")));

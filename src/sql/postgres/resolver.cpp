@@ -103,7 +103,7 @@ struct Resolver::Flights {
 Resolver::Resolver(std::function<Addresses(const std::string&)> look)
     : look_(std::move(look)), flights_(std::make_shared<Flights>()) {}
 
-// The thread has a share in all that it touches: we may be gone when it comes back.
+// The thread shares ownership of all that it uses: it may outlive us.
 std::shared_ptr<Resolver::Flight> Resolver::join_flight(const std::string& host) {
     const std::lock_guard lock(flights_->mutex);
     auto& flight = flights_->by_host[host];
@@ -165,7 +165,7 @@ ConnectParams Resolver::resolve(ConnectParams params,
     const auto told = params.find("port");
     const std::vector<std::string> ports = split(told == params.end() ? "" : told->second);
     if (ports.size() > 1 && ports.size() != hosts.size()) {
-        return params;  // libpq knows what to say to that.
+        return params;  // libpq reports the error.
     }
     std::string host;
     std::string hostaddr;

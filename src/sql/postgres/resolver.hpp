@@ -1,8 +1,8 @@
 // Names of servers become addresses, by a deadline.
 //
-// libpq would ask the system's resolver itself, which takes as long as it likes and cannot be
-// stopped. Here it is asked on a thread of its own, and libpq gets addresses. Who will not wait any
-// longer leaves that thread behind; it ends when the system has given up. All who want the same
+// libpq would call the system's resolver itself, which takes as long as it likes and cannot be
+// stopped. Here a thread of its own calls it, and libpq gets addresses. A call that gives up leaves
+// that thread behind; it ends when the system has given up. All calls that want the same
 // name meanwhile wait for the same answer, so that there is at most one such thread for each name.
 #pragma once
 

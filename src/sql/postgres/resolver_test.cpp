@@ -17,8 +17,8 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-// A name server that answers when it is told to. Those who ask have a share in it, as threads do
-// that nobody waits for.
+// A name server that answers when it is told to. Its callers share its ownership, also threads that
+// are left behind.
 struct SlowNames {
     std::mutex mutex;
     std::condition_variable changed;
@@ -117,7 +117,7 @@ TEST_F(ResolverStory, ASilenceEndsAtTheDeadlineOrWhenToldToStop) {
         stop.request_stop();
         EXPECT_THAT(waiting.get(), HasSubstr("was stopped at stage resolve"));
     }
-    // Nobody waits for the thread that was left behind, and there is one for the name, not two.
+    // No call waits for the thread that was left behind, and there is one for the name, not two.
     EXPECT_TRUE(names->wait([&] { return names->asked == 1; }));
     names->let_go();
     EXPECT_TRUE(names->wait([&] { return names->answered == 1; }));

@@ -51,7 +51,7 @@ PgSession::~PgSession() {
 }
 
 bool PgSession::reusable() const noexcept {
-    // A cancel request may still be on its way, and would hit whoever uses the connection next.
+    // A cancel request may still be on its way, and would hit the next user of the connection.
     return !broken_ && interrupted_ == Wait::ready && libpq().PQstatus(raw_) == CONNECTION_OK &&
            libpq().PQtransactionStatus(raw_) == PQTRANS_IDLE && steps_.empty();
 }
@@ -74,7 +74,7 @@ void PgSession::begin_if_needed() {
     if (!connection_.transaction_settings().empty()) {
         queue_control(connection_.transaction_settings().c_str(), StepKind::control);
     }
-    if (options_.durability == Durability::relaxed && dialect_.product == Product::postgres) {
+    if (options_.durability == Durability::relaxed && dialect_.relaxed_commits) {
         queue_control("SET LOCAL synchronous_commit TO off", StepKind::control);
     }
 }
@@ -218,13 +218,13 @@ void PgSession::rollback() noexcept {
     if (steps_.empty() && libpq().PQtransactionStatus(raw_) == PQTRANS_IDLE) {
         return;  // The server has rolled back: a refused commit, or a statement by itself.
     }
-    // What is still queued would go out first. Without a block around it the flush that is to undo
-    // it would commit it; and nobody waits for it whose time is over.
+    // What is still queued would be sent first. Without a block around it the flush that is to undo
+    // it would commit it; and after the deadline it is not waited for.
     if (!steps_.empty() && (mode_ == Mode::autocommit || over())) {
         broken_ = true;
         return;
     }
-    // The token has had its say. What follows is for the connection, which others can use again.
+    // The stop token has taken effect. What follows makes the connection usable again.
     on_stop_.reset();
     connection_.stop_signal().reset();
     try {
@@ -260,7 +260,7 @@ bool PgSession::over() const {
     return options_.stop.stop_requested() || options_.deadline.passed();
 }
 
-// A caller whose time is over sends nothing more; above all, no commit.
+// After the deadline nothing more is sent; above all, no commit.
 void PgSession::refuse_if_over() const {
     if (!over()) {
         return;
@@ -338,7 +338,7 @@ void PgSession::read_answer(const Step& step) {
             accept(step, result.get());
             break;
         case PGRES_PIPELINE_ABORTED:
-            break;  // The first error tells the story.
+            break;  // The first error is the cause of the others.
         case PGRES_FATAL_ERROR:
             if (libpq().PQresultErrorField(result.get(), PG_DIAG_SQLSTATE) == nullptr) {
                 lost("waiting for an answer");  // libpq's own words, not the server's.
@@ -346,7 +346,7 @@ void PgSession::read_answer(const Step& step) {
             reject(step, result.get());
             break;
         default:
-            lost("reading an answer that nobody asked for");
+            lost("reading an unexpected answer");
     }
     // A command's answer ends with a null.
     if (const ResultPtr end = next_result(); end != nullptr) {

@@ -97,7 +97,7 @@ private:
     ResultPtr next_result();
     void wait_readable();
     // The deadline passed or the token fired: asks the server to stop, and waits a little for its
-    // word.
+    // answer.
     void interrupt(Wait why);
     [[noreturn]] void lost(std::string_view doing);
     void throw_failure();

@@ -143,7 +143,7 @@ TEST_F(Source, DecidesHowConnectionsAreKeptAndMayTakeTheRightToThemBack) {
     EXPECT_EQ(calls.closed, 3);
 }
 
-// The server ends all sessions while nobody works: the next one to work need not find that out.
+// The server ends all sessions while the pool is idle: the next transaction does not notice it.
 TEST_F(Source, AReservoirRefillsThoughNobodyAsks) {
     calls.reservoir = true;
     const Database db("double:cluster?pool=3", options);
@@ -164,7 +164,7 @@ TEST_F(Source, DecidesTheDialect) {
     EXPECT_FALSE(db.dialect().locks_block);
     EXPECT_EQ(db.subscribe("news", [](std::string_view) {}), nullptr);
     db.transact("Notify", {.durability = Durability::relaxed}, [](Tx& tx) {
-        tx.notify("news");  // Nobody can hear it, and that is no error.
+        tx.notify("news");  // Without a listener, which is not an error.
         (void)tx.query(one);
     });
 }

@@ -1,4 +1,4 @@
-// Opening a database file, with one clear sentence for each way in which it can go wrong.
+// Opening a database file, with one clear message for each kind of failure.
 #include <cerrno>
 #include <filesystem>
 #include <string>
@@ -146,7 +146,7 @@ void create_private(const std::string& path) {
     }
 }
 
-// Removes a file that was created for nothing. One that holds a byte belongs to another process.
+// Removes a file that was created in vain. A file that is not empty belongs to another process.
 void remove_if_empty(const std::string& path) noexcept {
     struct stat status{};
     if (::stat(path.c_str(), &status) == 0 && status.st_size == 0) {

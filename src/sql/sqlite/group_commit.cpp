@@ -207,7 +207,7 @@ void GroupCommit::run_others(std::size_t requests_max, Line& batch, Line& answer
     while (batch.size() < requests_max && !end.passed()) {
         Request* request = take_next();
         if (request == nullptr && (company_ || !batch.empty())) {
-            // Those whom the last batch answered are about to ask again. Whoever only lacks a
+            // The writers of the last batch are about to write again. A thread that only lacks a
             // processor gets this one, and joins; without this the writers fall into two halves,
             // each waiting for the other's flush.
             std::this_thread::yield();

@@ -42,14 +42,14 @@ public:
     // started leaves the line at its deadline or stop; one that has is answered with its batch.
     void attempt(const AttemptOptions& options, const Body& body);
 
-    // How many stand in line, without those whose bodies run or have run.
+    // Requests in line, without those whose bodies run or have run.
     [[nodiscard]] std::size_t waiting() const;
     [[nodiscard]] bool busy() const;
 
     // Refuses newcomers from now on.
     void close();
-    // After `close`: waits until the line is empty. At the deadline those who still stand in it are
-    // refused and a running statement is interrupted; false if a body runs on even so.
+    // After `close`: waits until the line is empty. At the deadline the requests that are still in
+    // it are refused and a running statement is interrupted; false if a body runs on even so.
     [[nodiscard]] bool drain(Deadline deadline);
     // Waits for a body that runs on after `drain`.
     void wait_until_idle();

@@ -244,7 +244,7 @@ TEST_F(GroupCommitStory, ALeaderReturnsWhenItsOwnWorkIsDone) {
 
 class WaitingInLine : public GroupCommitStory {
 protected:
-    // Somebody who is in the middle of a transaction until the test lets go.
+    // A writer that is in the middle of a transaction until the test lets go.
     WaitingInLine() {
         busy_ = std::async(std::launch::async, [this] {
             driver_->attempt(in_time(), [this](Session&) {
@@ -385,8 +385,8 @@ TEST_F(GroupCommitStory, StopRefusesThoseInLineAndInterruptsWhatRuns) {
     EXPECT_THAT(order_ids(*driver_), IsEmpty());
 }
 
-// Somebody has the database until all stand in line, so that some share a commit however quick one
-// is; after that it is as chance has it.
+// One writer has the database until all others wait, so that some share a commit however quick one
+// is; after that it is left to chance.
 TEST_F(GroupCommitStory, NobodyIsLostAndNobodyIsDoubledAmongManyWriters) {
     constexpr int writers = 64;
     constexpr int each = 20;

@@ -18,7 +18,7 @@ struct Notice {
     friend bool operator==(const Notice&, const Notice&) = default;
 };
 
-// Safe to share between threads. A subscription may outlive the hub, and is silent then.
+// Safe to share between threads. A subscription may outlive the hub; then it is never called.
 class Hub {
 public:
     // Beyond it notices are dropped, and all listeners are called with an empty payload.

@@ -22,7 +22,7 @@ public:
         : connection_(connection), clock_(clock) {}
 
     void start() noexcept;
-    // After the body: throws what forbids a commit, even if the body kept it to itself.
+    // After the body: throws what forbids a commit, even if the body swallowed it.
     void settle();
     [[nodiscard]] std::vector<Notice> take_notices() noexcept { return std::move(notices_); }
 

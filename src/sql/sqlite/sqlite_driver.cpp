@@ -22,14 +22,13 @@ public:
         : settings_(std::move(settings)),
           clock_(options.clock == nullptr ? system_clock() : *options.clock),
           hub_(options.logger == nullptr ? null_logger() : *options.logger),
-          readers_(settings_, clock_, counters_) {
-        writer_.emplace(settings_, Role::writer, counters_);
-        group_.emplace(*writer_, clock_, hub_, counters_);
-    }
+          readers_(settings_, clock_, counters_),
+          writer_(std::in_place, settings_, Role::writer, counters_),
+          group_(*writer_, clock_, hub_, counters_) {}
     // Waits for bodies that run, however long they take: they use what is destroyed here.
     ~SqliteDriver() override {
         stop(Deadline::after(std::chrono::hours{24}));
-        group_->wait_until_idle();
+        group_.wait_until_idle();
         readers_.wait_until_idle();
         close_connections();
     }
@@ -53,7 +52,7 @@ public:
         if (options.read_only && !settings_.memory) {
             readers_.attempt(options, body);
         } else {
-            group_->attempt(options, body);
+            group_.attempt(options, body);
         }
     }
 
@@ -80,9 +79,9 @@ public:
     [[nodiscard]] PoolStats pool_stats() const override {
         PoolStats stats = readers_.stats();
         const std::lock_guard lock(mutex_);
-        const bool busy = group_->busy();
+        const bool busy = group_.busy();
         const bool open = writer_.has_value();
-        stats.waiting += static_cast<int>(group_->waiting());
+        stats.waiting += static_cast<int>(group_.waiting());
         stats.waiting += open && writer_->waits_for_lock() ? 1 : 0;  // For another process.
         stats.in_use += open && busy ? 1 : 0;
         stats.ready += open && !busy ? 1 : 0;
@@ -97,9 +96,9 @@ public:
 
     void stop(Deadline deadline) override {
         readers_.close();
-        group_->close();
+        group_.close();
         const bool no_reader = readers_.drain(deadline);
-        const bool no_writer = group_->drain(deadline);
+        const bool no_writer = group_.drain(deadline);
         if (no_reader && no_writer) {
             close_connections();
         }
@@ -122,7 +121,7 @@ private:
     Readers readers_;
     mutable std::mutex mutex_;
     std::optional<Connection> writer_;  // Closed by `stop`.
-    std::optional<GroupCommit> group_;
+    GroupCommit group_;
 };
 
 }  // namespace

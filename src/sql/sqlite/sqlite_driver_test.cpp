@@ -215,7 +215,7 @@ TEST_F(SqliteDriverStory, AReadOnlyTransactionSeesOneSnapshot) {
     driver->attempt(read_only(), [&](Session& session) {
         const Rendered& count = sql("SELECT count(*) FROM orders");
         EXPECT_EQ(ask(session, count).rows[0].get<int>(0), 1);
-        run(*driver, add, 2, "ink");  // A reader is no obstacle to the writer.
+        run(*driver, add, 2, "ink");  // A reader does not block the writer.
         EXPECT_EQ(ask(session, count).rows[0].get<int>(0), 1);
     });
     EXPECT_THAT(order_ids(*driver), ElementsAre(1, 2));
@@ -322,7 +322,7 @@ TEST_F(SqliteLeaseClock, IsAfterEveryTimeOfAnEarlierBoot) {
     }
 }
 
-// The first one to look at a file after a restart may be somebody who only reads.
+// The first connection to a file after a restart may be one that only reads.
 TEST_F(SqliteLeaseClock, AReaderKnowsTheBootBeforeItIsEntered) {
     const std::int64_t before = lease_us(*open_again());
     clock.restart("b");

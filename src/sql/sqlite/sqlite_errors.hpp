@@ -1,11 +1,11 @@
-// SQLite's result codes, in the language that the rest of this floor understands.
+// SQLite's result codes as SQLSTATE values.
 #pragma once
 
 #include <holdfast/sql/error.hpp>
 
 namespace holdfast::sql::sqlite {
 
-// The state that PostgreSQL gives for the same trouble. Looks for the extended code first, then for
+// The state that PostgreSQL gives for the same error. Looks for the extended code first, then for
 // the primary one; an unknown code is XX000.
 [[nodiscard]] SqlState sql_state(int result_code) noexcept;
 

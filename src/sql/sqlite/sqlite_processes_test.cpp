@@ -81,7 +81,7 @@ TEST_F(SqliteProcesses, AStopEndsTheWaitForALock) {
     EXPECT_EQ(error_of([&] { waiting.get(); })->error_class(), ErrorClass::cancelled);
 }
 
-// Who stands behind somebody who waits for the lock waits for the lock.
+// A transaction that queues behind one that waits for the lock waits for the lock too.
 TEST_F(SqliteProcesses, EverybodyInLineIsToldAboutTheLock) {
     const auto driver = open_orders();
     Rival rival(path());

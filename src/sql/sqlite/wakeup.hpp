@@ -1,4 +1,4 @@
-// One waiting thread's own alarm.
+// Wakes one waiting thread.
 //
 // std::atomic::wait has no deadline and std::counting_semaphore yields the processor several times
 // before it sleeps, which costs more than the sleep when dozens of writers wait for one flush.

@@ -36,7 +36,7 @@ void Cluster::save(const std::string& cluster, const ClusterMetadata& metadata, 
     require_name("the cluster's name", cluster, name_bytes_max);
     require_blob(db_.dialect(), metadata.blob);
     sql::TxOptions options = options_of(operation::save_cluster, call);
-    options.duplicate_is_conflict = true;  // Who is second to create it finds it next time.
+    options.on_duplicate = sql::OnDuplicate::retry;  // The second creator finds it on retry.
     transact(db_, operation::save_cluster, options, [&](sql::Tx& tx) {
         sql::LockedRow locked = tx.ask_locked(
             fmt::format("cluster \"{}\"", cluster), {cluster}, statements::lock_cluster);

@@ -12,7 +12,7 @@ namespace {
 
 class NamespaceStatements : public StatementStory {};
 
-TEST_P(NamespaceStatements, OnlyTheCounterIsAFence) {
+TEST_P(NamespaceStatements, ANamespaceIsOneRowUnderItsIdAndItsName) {
     using namespace statements;
     const Uuid id = Uuid::v4();
     const Uuid other = Uuid::v4();
@@ -60,7 +60,10 @@ TEST_P(NamespaceStatements, OnlyTheCounterIsAFence) {
     EXPECT_EQ(count(delete_namespace_by_name, "b"), 1);
     EXPECT_TRUE(rows(select_namespace, other).empty());
     EXPECT_TRUE(rows(select_namespace_by_name, "b").empty());
+}
 
+TEST_P(NamespaceStatements, OnlyTheCounterIsAFence) {
+    using namespace statements;
     HOLDFAST_CHECK("store 88");
     EXPECT_EQ(locked(lock_namespace_metadata, 54321)[0].get<std::int64_t>(0), 1);
     EXPECT_EQ(rows(select_namespace_metadata)[0].get<std::int64_t>(0), 1);
@@ -172,7 +175,7 @@ TEST_P(ClusterStory, TheNamespaceOfTheSystemIsMadeOnceHoweverManyStart) {
     EXPECT_EQ(namespaces.notification_version(), version) << "and nobody is told of a change";
     EXPECT_THAT(namespaces.list(10), ElementsAre(made));
 
-    // Somebody has changed it since; to start again changes nothing of that.
+    // It was changed since; another start keeps that change.
     Namespace changed = made;
     changed.info = blob("configured");
     changed.notification_version = version;

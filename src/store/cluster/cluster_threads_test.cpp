@@ -27,7 +27,7 @@ TEST_P(CrowdStory, OfManyWhoCreateOrChangeANamespaceOneDoes) {
             namespaces.create({.id = NamespaceId::random(), .name = "orders", .info = blob("i")});
             ++created;
         } catch (const NamespaceAlreadyExists&) {
-            // Somebody was faster.
+            // Another thread was faster.
         }
     });
     EXPECT_EQ(created, 1);
@@ -42,7 +42,7 @@ TEST_P(CrowdStory, OfManyWhoCreateOrChangeANamespaceOneDoes) {
             namespaces.update(change);
             ++changed;
         } catch (const ConditionFailed&) {
-            // Somebody was faster.
+            // Another thread was faster.
         }
     });
     EXPECT_EQ(changed, 1);

@@ -48,7 +48,7 @@ Endpoint endpoint_of(const sql::Row& row) {
 void NexusEndpoints::put(const Endpoint& endpoint, std::int64_t table_version, const Call& call) {
     require_blob(db_.dialect(), endpoint.blob);
     sql::TxOptions options = options_of(operation::put_endpoint, call);
-    options.duplicate_is_conflict = true;  // Who is second to create a row finds it next time.
+    options.on_duplicate = sql::OnDuplicate::retry;  // The second creator finds the row on retry.
     transact(db_, operation::put_endpoint, options, [&](sql::Tx& tx) {
         sql::LockedRow table = lock_table(tx);
         sql::LockedRow itself = lock_endpoint(tx, endpoint.id);

@@ -28,8 +28,8 @@ public:
         int lost = 0;
     };
 
-    // Each rival looks at the token and tries to move it on, until it has moved often enough.
-    // `move(rival, token)` throws Lost if somebody else has moved it.
+    // Each rival reads the token and tries to move it on, until it has moved often enough.
+    // `move(rival, token)` throws Lost if another rival has moved it.
     template <class Lost>
     static Tally contend(const std::function<std::int64_t()>& look,
                          const std::function<void(int, std::int64_t)>& move) {
@@ -135,8 +135,8 @@ TEST_P(Contention, OneShardHasOneOwnerForEachRange) {
     EXPECT_EQ(hosts[0]->find(id).value_or(Shard{}).range, RangeId{tokens});
 }
 
-// Whoever has a range adds a task under it, unless it has lost the queue in the meantime: no range
-// has tasks of two owners.
+// An owner adds a task under its range, unless it has lost the queue in the meantime: no range has
+// tasks of two owners.
 TEST_P(Contention, OneTaskQueueHasOneOwnerForEachRange) {
     TaskQueues queues{*db};
     const TaskQueueKey key{.ns = NamespaceId::random(), .name = "orders"};

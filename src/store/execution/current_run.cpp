@@ -140,7 +140,7 @@ std::optional<CurrentRun> read_current_run(const sql::Rows& rows) {
     if (auto data = row->get<std::optional<sql::Bytes>>(6)) {
         decode_into(current, {.data = *std::move(data), .encoding = row->get<std::string>(7)});
     } else {
-        current.request_ids[current.create_request_id] = started_event;  // A row of old.
+        current.request_ids[current.create_request_id] = started_event;  // An older row.
     }
     return current;
 }

@@ -14,18 +14,13 @@
 namespace holdfast::store {
 namespace {
 
-// Rows that do not exist yet cannot be locked: who is second with one gets a duplicate key. The
-// next try finds the row, and says what it is.
-template <class Write>
-void again_if_duplicate(const Write& write) {
-    try {
-        write();
-    } catch (const Error& error) {
-        if (sql::classify(error) != sql::ErrorClass::duplicate) {
-            throw;
-        }
-        write();
-    }
+// Rows that do not exist yet cannot be locked: the second transaction that inserts one gets a
+// duplicate key. The next try finds the row, and says what it is. A task whose key is taken is a
+// duplicate again.
+sql::TxOptions inserting(const Operation& operation, const Call& call) {
+    sql::TxOptions options = options_of(operation, call);
+    options.on_duplicate = sql::OnDuplicate::retry_once;
+    return options;
 }
 
 [[noreturn]] void refuse_current(const WorkflowKey& workflow,
@@ -279,10 +274,9 @@ void Executions::create(const CreateRequest& request, const Call& call) {
     require_run(request.snapshot);
     require_history(shards_.database().dialect(), request.lease, request.history);
     const ShardMutex::Hold turn = shards_.shard_mutex().take(request.lease.shard, call);
-    again_if_duplicate([&] {
-        transact(shards_.database(), operation::create_run, call, [&](sql::Tx& tx) {
-            create_in(tx, request);
-        });
+    const sql::TxOptions options = inserting(operation::create_run, call);
+    transact(shards_.database(), operation::create_run, options, [&](sql::Tx& tx) {
+        create_in(tx, request);
     });
 }
 
@@ -292,10 +286,9 @@ void Executions::update(const UpdateRequest& request, const Call& call) {
     require_history(shards_.database().dialect(), request.lease, request.history);
     require_same_workflow(request.mutation, request.new_run);
     const ShardMutex::Hold turn = shards_.shard_mutex().take(request.lease.shard, call);
-    again_if_duplicate([&] {
-        transact(shards_.database(), operation::update_run, call, [&](sql::Tx& tx) {
-            update_in(tx, request);
-        });
+    const sql::TxOptions options = inserting(operation::update_run, call);
+    transact(shards_.database(), operation::update_run, options, [&](sql::Tx& tx) {
+        update_in(tx, request);
     });
 }
 
@@ -306,10 +299,9 @@ void Executions::resolve_conflict(const ResolveRequest& request, const Call& cal
     require_same_workflow(request.reset, request.new_run);
     require_other_run(request);
     const ShardMutex::Hold turn = shards_.shard_mutex().take(request.lease.shard, call);
-    again_if_duplicate([&] {
-        transact(shards_.database(), operation::resolve_run, call, [&](sql::Tx& tx) {
-            resolve_in(tx, request);
-        });
+    const sql::TxOptions options = inserting(operation::resolve_run, call);
+    transact(shards_.database(), operation::resolve_run, options, [&](sql::Tx& tx) {
+        resolve_in(tx, request);
     });
 }
 

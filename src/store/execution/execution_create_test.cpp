@@ -120,7 +120,7 @@ TEST_P(CreateStory, AZombieIsStoredBesideTheCurrentRun) {
     const Snapshot closed = completed(snapshot(first.workflow, RunId::random()));
     executions.create({.lease = lease, .mode = CreateMode::bypass_current, .snapshot = closed});
     EXPECT_EQ(find(closed), stored(closed));
-    // The current run is no zombie.
+    // The current run is not a zombie.
     EXPECT_THROW(
         executions.create({.lease = lease, .mode = CreateMode::bypass_current, .snapshot = first}),
         CurrentWorkflowConditionFailed);

@@ -160,7 +160,7 @@ TEST_P(UpdateStory, ARunContinuesAsANewOneInOneStep) {
     EXPECT_EQ(find(made).value().record, last.record);
     EXPECT_EQ(current(made.workflow), follower.current);
 
-    // A new run that is there already is nobody's follower.
+    // A run that already exists cannot be the new run.
     EXPECT_THROW(
         executions.update({.lease = lease, .mutation = mutation(follower), .new_run = made}),
         WorkflowConditionFailed);

@@ -37,8 +37,8 @@ public:
             {.lease = owned, .mode = CreateMode::bypass_current, .snapshot = of_zombie});
     }
 
-    // `write` is stopped when it commits, and somebody takes the shard. What he finds is all that
-    // there will ever be of the former owner.
+    // `write` is stopped when it commits, and a new owner takes the shard. What it finds is all
+    // that there will ever be of the former owner.
     void expect_heard_before_or_never(const std::function<void()>& write) {
         proxy.arm({.from = test::Side::client, .containing = "COMMIT"}, test::Fault::stall);
         std::jthread former([&] { EXPECT_EQ(test::code_of(write), std::nullopt); });
@@ -98,7 +98,7 @@ TEST_F(StalledOwner, SoIsWhoResolvesAConflict) {
     });
 }
 
-// Where nobody waits: who was about to commit is told so, and finds the new owner.
+// Where locks do not wait: an owner about to commit is refused, and finds the new owner.
 TEST(OvertakenOwner, IsRefusedAtItsCommitAndThenSeesTheNewOne) {
     HOLDFAST_CHECK("store 163");
     MigratedDatabase db{test::Backend::dsql};
@@ -120,7 +120,7 @@ TEST(OvertakenOwner, IsRefusedAtItsCommitAndThenSeesTheNewOne) {
     EXPECT_EQ(db.number("SELECT count(*) FROM transfer_tasks"), 0);
 }
 
-// A run is read by nine statements, and somebody writes it all the time.
+// A run is read by nine statements, while another thread writes it all the time.
 class RunSnapshots : public RunStory {};
 
 TEST_P(RunSnapshots, ARunIsReadAsItWasAtOneMoment) {

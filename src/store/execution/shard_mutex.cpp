@@ -27,7 +27,7 @@ ShardMutex::Hold ShardMutex::take(ShardId shard, const Call& call) {
         lock, call.stop, call.deadline.when(), [&stripe] { return !stripe.taken; });
     if (!free) {
         const bool stopped = call.stop.stop_requested();
-        stripe.freed.notify_one();  // The turn that was offered to us is the next one's.
+        stripe.freed.notify_one();  // Passes the turn that was offered to us to the next.
         throw Error(stopped ? Code::cancelled : Code::deadline,
                     Outcome::not_applied,
                     fmt::format("the write for shard {} was {} while others wrote for it",

@@ -55,7 +55,7 @@ TEST_P(ShardStory, WhatCannotBeAShardIsRefusedAtTheDoor) {
                           .info = {.data = sql::Bytes((1U << 20U) + 1), .encoding = "Proto3"}};
         EXPECT_THROW((void)shards.get_or_create(large), TransactionSizeLimit);
     }
-    // Afterwards nobody is there to be asked: the last of this story.
+    // Last, because the database is stopped.
     HOLDFAST_CHECK("store 129");
     db->stop(Deadline::after(5s));
     EXPECT_EQ(test::code_of([&] { (void)shards.find(first.id); }), Code::unavailable);

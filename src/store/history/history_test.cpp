@@ -252,7 +252,7 @@ TEST_P(HistoryStory, AnAppendThatIsTooLargeOrTooLateSaysSo) {
     EXPECT_THROW(history.append(request, {.stop = stop.get_token()}), AppendHistoryTimeout);
     request.node.events.data.resize(History::append_bytes_max + 1);
     EXPECT_THROW(history.append(request), TransactionSizeLimit);
-    // A tree that cannot be read is an error: for nothing would be nobody's.
+    // A tree that cannot be read is an error: an empty answer would mean that no run needs it.
     append(branch, 1, 10, 0, true);
     db.execute("UPDATE history_tree SET data_encoding = 'Proto9'");
     EXPECT_EQ(test::code_of([&] { history.remove(shard, branch); }), Code::internal);

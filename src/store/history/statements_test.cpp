@@ -1,8 +1,10 @@
 // Statements of history tasks, nodes and trees, as the database sees them.
 #include "history/statements.hpp"
 
+#include <initializer_list>
 #include <limits>
 #include <map>
+#include <tuple>
 
 #include "execution/statements_tasks.hpp"
 #include "test/store_fixture.hpp"
@@ -35,89 +37,116 @@ struct TaskTable {
     const Statement& remove_range;
 };
 
-// The same story for each table of immediate tasks; `key` is what the key has before the task's id.
+// One table of immediate tasks; `Key` is what the key has before the task's id.
 template <class... Key>
-void tell_of_tasks(HistoryStatements& story, const TaskTable& table, const Key&... key) {
-    const auto put = [&](std::int64_t id) {
-        return story.count(table.insert, key..., id, bytes("task"), "Proto3");
-    };
-    const auto ids = [&](std::int64_t min, std::int64_t max, std::int64_t limit = 100) {
+class TaskTableStory {
+public:
+    TaskTableStory(HistoryStatements& story, const TaskTable& table, Key... key)
+        : story_(story), table_(table), key_(key...) {}
+
+    void tell_of_one_task() {
+        EXPECT_EQ(count(table_.remove, 1), 0);
+        EXPECT_EQ(count(table_.remove_range, 1, 100, 1'000), 0);
+        EXPECT_THAT(ids(0, 100), IsEmpty());
+        EXPECT_EQ(put(5), 1);
+        EXPECT_THAT(ids(5, 6), ElementsAre(5));
+        EXPECT_EQ(test::code_of([&] { put(5); }), Code::already_exists);
+        EXPECT_EQ(test::code_of([&] { put_together({4, 5, 6}); }), Code::already_exists);
+        EXPECT_THAT(ids(0, 100), ElementsAre(5)) << "no row of the batch is stored";
+        EXPECT_EQ(count(table_.remove, 5), 1);
+        EXPECT_THAT(ids(0, 100), IsEmpty());
+    }
+
+    void tell_of_many_tasks() {
+        std::vector<std::int64_t> expected;
+        for (std::int64_t id = 30; id > 10; --id) {
+            EXPECT_EQ(put(id), 1);
+            expected.insert(expected.begin(), id);
+        }
+        EXPECT_EQ(ids(0, 100), expected);
+        EXPECT_THAT(ids(11, 30, 2), ElementsAre(11, 12));
+        EXPECT_EQ(count(table_.remove_range, 11, 31, 15), 15) << "in chunks";
+        EXPECT_EQ(count(table_.remove_range, 11, 31, 15), 5);
+        EXPECT_THAT(ids(0, 100), IsEmpty());
+    }
+
+private:
+    template <class... Args>
+    std::int64_t count(const Statement& statement, const Args&... args) {
+        return std::apply(
+            [&](const auto&... key) { return story_.count(statement, key..., args...); }, key_);
+    }
+    std::int64_t put(std::int64_t id) { return count(table_.insert, id, bytes("task"), "Proto3"); }
+    void put_together(std::initializer_list<std::int64_t> ids) {
+        story_.db->transact("Test", {}, [&](sql::Tx& tx) {
+            for (const std::int64_t id : ids) {
+                std::apply(
+                    [&](const auto&... key) {
+                        tx.exec(table_.insert, key..., id, bytes("task"), "Proto3");
+                    },
+                    key_);
+            }
+        });
+    }
+    std::vector<std::int64_t> ids(std::int64_t min, std::int64_t max, std::int64_t limit = 100) {
+        const sql::Rows rows = std::apply(
+            [&](const auto&... key) { return story_.rows(table_.range, key..., min, max, limit); },
+            key_);
         std::vector<std::int64_t> found;
-        for (const sql::Row row : story.rows(table.range, key..., min, max, limit)) {
+        for (const sql::Row row : rows) {
             found.push_back(row.get<std::int64_t>(0));
             EXPECT_EQ(row.get<sql::Bytes>(1), bytes("task"));
         }
         return found;
-    };
-    EXPECT_EQ(story.count(table.remove, key..., 1), 0);
-    EXPECT_EQ(story.count(table.remove_range, key..., 1, 100, 1'000), 0);
-    EXPECT_THAT(ids(0, 100), IsEmpty());
-    EXPECT_EQ(put(5), 1);
-    EXPECT_THAT(ids(5, 6), ElementsAre(5));
-    EXPECT_EQ(test::code_of([&] { put(5); }), Code::already_exists);
-    EXPECT_EQ(test::code_of([&] {
-                  story.db->transact("Test", {}, [&](sql::Tx& tx) {
-                      for (const std::int64_t id : {4, 5, 6}) {
-                          tx.exec(table.insert, key..., id, bytes("task"), "Proto3");
-                      }
-                  });
-              }),
-              Code::already_exists);
-    EXPECT_THAT(ids(0, 100), ElementsAre(5)) << "no row of the batch is stored";
-    EXPECT_EQ(story.count(table.remove, key..., 5), 1);
-    EXPECT_THAT(ids(0, 100), IsEmpty());
-
-    std::vector<std::int64_t> expected;
-    for (std::int64_t id = 30; id > 10; --id) {
-        EXPECT_EQ(put(id), 1);
-        expected.insert(expected.begin(), id);
     }
-    EXPECT_EQ(ids(0, 100), expected);
-    EXPECT_THAT(ids(11, 30, 2), ElementsAre(11, 12));
-    EXPECT_EQ(story.count(table.remove_range, key..., 11, 31, 15), 15) << "in chunks";
-    EXPECT_EQ(story.count(table.remove_range, key..., 11, 31, 15), 5);
-    EXPECT_THAT(ids(0, 100), IsEmpty());
+
+    HistoryStatements& story_;
+    TaskTable table_;
+    std::tuple<Key...> key_;
+};
+
+// Tells the same story of each table.
+template <class Tell>
+void in_every_task_table(HistoryStatements& story, const Tell& tell) {
+    const TaskTable transfer{insert_transfer_task,
+                             range_transfer_task,
+                             delete_transfer_task,
+                             delete_range_transfer_task};
+    const TaskTable replication{insert_replication_task,
+                                range_replication_task,
+                                delete_replication_task,
+                                delete_range_replication_task};
+    const TaskTable visibility{insert_visibility_task,
+                               range_visibility_task,
+                               delete_visibility_task,
+                               delete_range_visibility_task};
+    const TaskTable immediate{insert_immediate_task,
+                              range_immediate_task,
+                              delete_immediate_task,
+                              delete_range_immediate_task};
+    const TaskTable dlq{insert_dlq_task, range_dlq_task, delete_dlq_task, delete_range_dlq_task};
+    tell(TaskTableStory(story, transfer, shard_7));
+    tell(TaskTableStory(story, replication, shard_7));
+    tell(TaskTableStory(story, visibility, shard_7));
+    tell(TaskTableStory(story, immediate, shard_7, 7));
+    tell(TaskTableStory(story, dlq, std::string_view("east"), shard_7));
 }
 
-TEST_P(HistoryStatements, ImmediateTasksAreInsertedReadAndDeletedByTheirIds) {
+TEST_P(HistoryStatements, AnImmediateTaskIsInsertedOnceReadAndDeletedByItsId) {
     HOLDFAST_CHECK("store 45");
     HOLDFAST_CHECK("store 46");
     HOLDFAST_CHECK("store 47");
     HOLDFAST_CHECK("store 48");
-    HOLDFAST_CHECK("store 49");
     HOLDFAST_CHECK("store 50");
     HOLDFAST_CHECK("store 51");
     HOLDFAST_CHECK("store 52");
+    in_every_task_table(*this, [](auto table) { table.tell_of_one_task(); });
+}
+
+TEST_P(HistoryStatements, ImmediateTasksAreReadInTheirOrderAndDeletedInChunks) {
+    HOLDFAST_CHECK("store 49");
     HOLDFAST_CHECK("store 53");
-    tell_of_tasks(*this,
-                  {insert_transfer_task,
-                   range_transfer_task,
-                   delete_transfer_task,
-                   delete_range_transfer_task},
-                  shard_7);
-    tell_of_tasks(*this,
-                  {insert_replication_task,
-                   range_replication_task,
-                   delete_replication_task,
-                   delete_range_replication_task},
-                  shard_7);
-    tell_of_tasks(*this,
-                  {insert_visibility_task,
-                   range_visibility_task,
-                   delete_visibility_task,
-                   delete_range_visibility_task},
-                  shard_7);
-    tell_of_tasks(*this,
-                  {insert_immediate_task,
-                   range_immediate_task,
-                   delete_immediate_task,
-                   delete_range_immediate_task},
-                  shard_7,
-                  7);
-    tell_of_tasks(*this,
-                  {insert_dlq_task, range_dlq_task, delete_dlq_task, delete_range_dlq_task},
-                  "east",
-                  shard_7);
+    in_every_task_table(*this, [](auto table) { table.tell_of_many_tasks(); });
 }
 
 TEST_P(HistoryStatements, ALetterOfAnotherClusterOrShardIsNeverSeen) {

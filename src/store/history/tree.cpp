@@ -76,7 +76,7 @@ std::vector<BranchRange> ranges_to_delete(const Branch& branch,
             to_delete.push_back(*range);
             continue;
         }
-        // A branch that needs a part of this one needs all before it.
+        // A branch that needs a part of this one needs all nodes before it.
         if (needed->second != no_event_after) {
             range->begin = needed->second;
             to_delete.push_back(*range);

@@ -48,7 +48,7 @@ StoredQueueKey stored_key(const TaskQueueKey& key) {
     std::copy_n(digest.begin(), stored.digest.bytes.size(), stored.digest.bytes.begin());
     stored.digest.bytes[6] = (stored.digest.bytes[6] & std::byte{0x0F}) | std::byte{0x40};
     stored.digest.bytes[8] = (stored.digest.bytes[8] & std::byte{0x3F}) | std::byte{0x80};
-    for (std::size_t i = 16; i < 20; ++i) {  // What the other half of the digest is good for.
+    for (std::size_t i = 16; i < 20; ++i) {  // From the other half of the digest.
         stored.range_hash = (stored.range_hash << 8U) | std::to_integer<std::int64_t>(digest[i]);
     }
     return stored;

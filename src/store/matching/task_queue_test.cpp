@@ -199,7 +199,9 @@ TEST_P(TaskQueueStory, TasksComeInTheirOrderUntilTheyAreComplete) {
     EXPECT_EQ(plain.complete_before(key, {0, 1'025}, 1'000), 24) << "no task was deleted by that";
     EXPECT_THAT(read_all(plain, {}, 10), IsEmpty());
     EXPECT_THROW((void)plain.read(key, {1, 0}, 1), InvalidPersistenceRequest);
+}
 
+TEST_P(TaskQueueStory, TasksOfAFairQueueComeByPassAndThenById) {
     HOLDFAST_CHECK("store 78");
     fair.create(key, {.range = RangeId{1}, .info = {}});
     fair.add(key, RangeId{1}, {task(1, 20), task(1, 5), task(2, 10), task(2, 15)});
@@ -216,9 +218,12 @@ TEST_P(TaskQueueStory, TasksComeInTheirOrderUntilTheyAreComplete) {
     EXPECT_THAT(ids(read_all(fair, {6, 0}, 1)), ElementsAre(last_id - 1, last_id, 2));
     EXPECT_THROW((void)fair.read(key, {0, 0}, 1), InvalidPersistenceRequest);
     EXPECT_THROW((void)fair.read(key, {1, 0}, 1, 9), InvalidPersistenceRequest);
+}
 
+TEST_P(TaskQueueStory, QueuesAreListedInPagesAndEachOnce) {
     HOLDFAST_CHECK("store 180");
     for (TaskQueues* queues : {&plain, &fair}) {
+        queues->create(key, {.range = RangeId{1}, .info = {}});
         std::map<sql::Bytes, TaskQueue> expected{{stored_key(key).id, queues->find(key).value()}};
         for (int i = 0; i < 10; ++i) {
             const TaskQueueKey made{.ns = key.ns, .name = "queue-" + std::to_string(i)};

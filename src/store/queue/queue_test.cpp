@@ -14,7 +14,7 @@ TEST_P(QueueStatements, MessagesAreNumberedWithinTheirQueue) {
         return rows(insert_message, type, bytes("message"), "Proto3")[0].get<std::int64_t>(0);
     };
     HOLDFAST_CHECK("store 97");
-    HOLDFAST_CHECK("store 91");  // Ids come from the statement: nobody can give one twice.
+    HOLDFAST_CHECK("store 91");  // Ids come from the statement: none is given twice.
     EXPECT_EQ(add(1), 0);
     EXPECT_EQ(add(-1), 0);
     EXPECT_EQ(add(1), 1);
@@ -100,7 +100,7 @@ TEST_P(QueueStory, ClustersSayHowFarTheyHaveRead) {
     EXPECT_EQ(test::code_of([&] { const Queue none(db, QueueType{0}); }), Code::invalid_argument);
 }
 
-TEST_P(QueueStory, ANamedQueueIsReadFromTheFirstMessageThatWasNotDeleted) {
+TEST_P(QueueStory, ANamedQueueIsCreatedOnceAndReadInPages) {
     HOLDFAST_CHECK("store 112");
     const auto unknown = error_of<NotFound>([&] { named.enqueue(orders, blob("x")); });
     EXPECT_THAT(unknown.what(),
@@ -127,8 +127,13 @@ TEST_P(QueueStory, ANamedQueueIsReadFromTheFirstMessageThatWasNotDeleted) {
     HOLDFAST_CHECK("store 111");
     EXPECT_THROW((void)named.read(orders, 0), InvalidPersistenceRequest);
     EXPECT_THROW((void)named.read(orders, 1, -2), InvalidPersistenceRequest);
+}
 
+TEST_P(QueueStory, ANamedQueueIsReadFromTheFirstMessageThatWasNotDeleted) {
     HOLDFAST_CHECK("store 116");
+    named.create(orders);
+    EXPECT_EQ(named.enqueue(orders, blob("zero")), 0);
+    EXPECT_EQ(named.enqueue(orders, blob("one")), 1);
     EXPECT_EQ(named.enqueue(orders, blob("two")), 2);
     EXPECT_EQ(named.remove_up_to(orders, 1), 2);
     EXPECT_THAT(ids(named.read(orders, 10)), ElementsAre(2));
@@ -148,7 +153,7 @@ TEST_P(QueueStory, ANamedQueueIsReadFromTheFirstMessageThatWasNotDeleted) {
     EXPECT_THAT(ids(named.read(orders, 10)), ElementsAre(6));
 }
 
-// Who deleted them was killed before their rows were gone: nobody reads them any more.
+// The process was killed before the rows of deleted messages were gone: they are not read again.
 TEST_P(QueueStory, MessagesWhoseRowsAreStillThereStayDeleted) {
     named.create(orders);
     for (int i = 0; i < 6; ++i) {

@@ -1,4 +1,4 @@
-// Databases that hold the tables of the store, and words for stories about it.
+// Databases that hold the tables of the store, and helpers for tests of it.
 #pragma once
 
 #include <chrono>

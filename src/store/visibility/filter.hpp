@@ -1,4 +1,4 @@
-// The language in which people say which runs they look for: Temporal's list filter.
+// Temporal's list filter: the query language for runs.
 //
 //   WorkflowType = 'order' AND (ExecutionStatus IN ('Failed', 'TimedOut') OR level > 3)
 //   ORDER BY StartTime DESC

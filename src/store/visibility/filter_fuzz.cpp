@@ -12,13 +12,13 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace holdfast;
-    for (const sql::Product product : {sql::Product::postgres, sql::Product::dsql}) {
+    for (const sql::Dialect& dialect : sql::every_dialect()) {
         try {
             const auto parsed = store::filter::parse({reinterpret_cast<const char*>(data), size});
-            store::VisibilityQuery query({}, parsed, sql::dialect_of(product));
+            store::VisibilityQuery query({}, parsed, dialect);
             const sql::BuiltQuery built = std::move(query).page(std::nullopt, 10);
             HOLDFAST_ASSERT(built.text.find('\'') == std::string::npos);
-            const sql::Rendered text = sql::render(product, built.name, built.text);
+            const sql::Rendered text = sql::render(dialect, built.name, built.text);
             HOLDFAST_ASSERT(text.arguments == built.args.size());
         } catch (const Error&) {
         }

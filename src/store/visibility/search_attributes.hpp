@@ -16,7 +16,7 @@ namespace holdfast::store {
 
 // Whether runs are searched by their attributes there. Aurora DSQL keeps them with the run only.
 [[nodiscard]] constexpr bool searches_attributes(const sql::Dialect& dialect) noexcept {
-    return dialect.product != sql::Product::dsql;
+    return dialect.search_tables;
 }
 
 [[nodiscard]] bool is_attribute_name(std::string_view name) noexcept;

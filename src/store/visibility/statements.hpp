@@ -1,4 +1,4 @@
-// What people search executions by. Searches are built, see visibility_query.hpp.
+// The rows of visibility. Searches are built, see visibility_query.hpp.
 #pragma once
 
 #include <string_view>

@@ -139,7 +139,7 @@ bool put(sql::Database& db,
     const sql::Json stored{attributes.all.dump()};
     require_size(db.dialect(), stored.text.size());
     sql::TxOptions options = options_of(operation, call);
-    options.duplicate_is_conflict = true;  // Who is second to write it finds it next time.
+    options.on_duplicate = sql::OnDuplicate::retry;  // The second writer finds it on retry.
     return transact(db, operation, options, [&](sql::Tx& tx) {
         if (write_row(tx, statement, record, stored) == 0) {
             return false;

@@ -1,4 +1,4 @@
-// Tables that exist only in the check's mind.
+// Tables that only the check knows.
 #pragma once
 
 #include <map>

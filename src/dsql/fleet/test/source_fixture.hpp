@@ -20,7 +20,7 @@ class Openings {
 public:
     struct Counts {
         int opened = 0;
-        int refused = 0;  // By the server, for coming too soon: SQLSTATE 53400.
+        int refused = 0;  // By the server, because of its rate limit: SQLSTATE 53400.
         int closed = 0;   // Of those that were opened.
     };
 

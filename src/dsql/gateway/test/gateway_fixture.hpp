@@ -1,4 +1,4 @@
-// Clients that nobody here wrote, in front of a gateway.
+// Third-party clients (libpq) in front of a gateway.
 #pragma once
 
 #include <memory>

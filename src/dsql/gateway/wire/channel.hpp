@@ -13,7 +13,7 @@ typedef struct ssl_st SSL;  // NOLINT(modernize-use-using): as OpenSSL declares 
 
 namespace holdfast::dsql {
 
-// Whoever reads or writes waits here and nowhere else. Borrows its socket, which must not block.
+// All waiting for the socket happens here. Borrows its socket, which must be non-blocking.
 class Channel {
 public:
     explicit Channel(int fd) noexcept : fd_(fd) {}
@@ -22,7 +22,7 @@ public:
     void secure(SSL* ssl) noexcept { ssl_ = ssl; }
     [[nodiscard]] bool secured() const noexcept { return ssl_ != nullptr; }
 
-    // From here on nothing waits longer than that: whoever waits has then lost the other side.
+    // The end of all waiting from here on: the connection then counts as lost.
     void limit(std::optional<Deadline> deadline) noexcept { deadline_ = deadline; }
 
     // Waits for bytes; zero at the end of the stream, also of a broken one.
@@ -35,7 +35,7 @@ public:
     [[nodiscard]] bool readable(std::chrono::milliseconds within) const;
     // The same for reading or writing, whichever comes first.
     [[nodiscard]] bool usable(std::chrono::milliseconds within) const;
-    // As a server; false if the client does not speak TLS as we do.
+    // As a server; false if the TLS handshake fails.
     [[nodiscard]] bool accept_tls();
 
 private:

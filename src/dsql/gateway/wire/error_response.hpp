@@ -1,4 +1,4 @@
-// What the gateway says when it says no, in the service's words.
+// The gateway's errors, in the service's words.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct ErrorResponse {
     [[nodiscard]] std::string bytes() const;
 };
 
-// What a server below has answered, as far as decisions need it. Views into the message's body.
+// The fields of a server's error that decisions need. Views into the message's body.
 struct ServerError {
     std::string_view code;
     std::string_view message;
@@ -29,7 +29,7 @@ struct ServerError {
     std::string_view constraint;
 
     [[nodiscard]] static ServerError read(std::string_view body);
-    // Somebody else was faster: a row changed after the snapshot, or a deadlock.
+    // A row has changed after the snapshot, or a deadlock.
     [[nodiscard]] bool is_conflict() const noexcept;
 };
 

@@ -81,7 +81,7 @@ Backend::Params settings_in(std::string_view options) {
 
 constexpr std::string_view cluster_setting = "amzn-cluster-id";
 
-// Everything the client wants to be set.
+// All settings that the client requests.
 Backend::Params settings_of(const Startup& startup) {
     Backend::Params settings = settings_in(startup.value("options"));
     settings.erase(std::string(cluster_setting));
@@ -126,7 +126,7 @@ std::optional<Startup> read_startup(
     while (const auto message = wait_for_message(channel, stream)) {
         switch (message->code) {
             case ssl_request:
-                // What was sent in the clear must not be taken for what TLS has protected.
+                // Bytes sent unencrypted must not be read as if TLS had protected them.
                 if (tls || !stream.empty() || !channel.write("S")) {
                     return std::nullopt;
                 }
@@ -258,7 +258,7 @@ std::string welcome(const Backend& backend, const Startup& startup) {
     };
     report("server_version", reported_version);
     for (const auto& [name, value] : backend.parameters()) {
-        // libpq has heard of these before the client's settings were made.
+        // libpq got these before the client's settings were applied.
         const bool ours = name == "application_name";
         const std::string wanted = name == "session_authorization" ? startup.value("user")
                                    : ours                          ? startup.value(name)
@@ -266,7 +266,7 @@ std::string welcome(const Backend& backend, const Startup& startup) {
                                                                    : value;
         report(name, wanted);
     }
-    // Nobody can cancel with it.
+    // It cannot be used to cancel.
     append_message(
         bytes,
         'K',

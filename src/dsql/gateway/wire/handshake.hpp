@@ -1,4 +1,4 @@
-// How a client gets in: TLS, the name of its cluster, its token.
+// The login of a client: TLS, the name of its cluster, its token.
 #pragma once
 
 #include <functional>
@@ -17,13 +17,13 @@ typedef struct ssl_ctx_st SSL_CTX;  // NOLINT(modernize-use-using): as OpenSSL d
 
 namespace holdfast::dsql {
 
-// What the packets before the first question have said.
+// The contents of the packets before the first query.
 struct Startup {
     std::string server_name;  // By SNI; empty if none was sent.
     Backend::Params params;   // user, database, application_name, ...
 
     [[nodiscard]] std::string value(std::string_view name) const;
-    // The id in `options=-c amzn-cluster-id=...`, for those who have no name to send.
+    // The id in `options=-c amzn-cluster-id=...`, for clients without SNI.
     [[nodiscard]] std::string cluster_option() const;
     [[nodiscard]] std::string cluster_id() const;
     // Whether it decides how statements are checked.
@@ -35,7 +35,7 @@ struct TlsFree {
 };
 using Tls = std::unique_ptr<SSL, TlsFree>;
 
-// Speaks with the client up to its startup packet. Empty if it wants nothing, or nothing we do.
+// Reads up to the client's startup packet. Empty if there is none, or it is not supported.
 [[nodiscard]] std::optional<Startup> read_startup(
     Channel& channel, MessageStream& stream, int fd, SSL_CTX* context, Tls& tls);
 
@@ -48,7 +48,7 @@ using Tls = std::unique_ptr<SSL, TlsFree>;
                                                                 const Startup& startup,
                                                                 Channel& channel,
                                                                 MessageStream& stream);
-// Whether this identity may use the role. Empty: the client may come in.
+// Whether this identity may use the role. Empty: the client is admitted.
 [[nodiscard]] std::optional<ErrorResponse> authorize(Cluster& cluster,
                                                      const Startup& startup,
                                                      const std::string& arn);

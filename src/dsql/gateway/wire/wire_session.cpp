@@ -40,7 +40,7 @@ void WireSession::flush() {
     out_.clear();
 }
 
-// Empty when the client has left. Nothing is held meanwhile, so others may move us aside.
+// Empty when the client has left. No hold meanwhile, so others may move the transaction aside.
 std::optional<Message> WireSession::next() {
     while (true) {
         if (auto message = stream_.next()) {
@@ -108,7 +108,7 @@ void WireSession::run() {
         switch (message->type) {
             case 'Q':
                 if (!steps_.empty()) {
-                    process(false);  // What came first is answered first.
+                    process(false);  // Earlier steps are answered first.
                 }
                 if (!skipping_) {
                     query(BodyReader(message->body).text());
@@ -149,8 +149,8 @@ void WireSession::run() {
     flush();
 }
 
-// Whether nothing about a statement outside of a transaction needs a transaction of our making: no
-// row of its can be beyond the limit, nothing is checked at commit, nothing has to be undone.
+// Whether a statement outside of a transaction needs no transaction of the gateway: it cannot
+// exceed the row limit, nothing is checked at commit, nothing has to be undone.
 bool WireSession::can_run_alone(const CheckedStatement& statement) {
     if (statement.refusal || !statement.role.empty() || cluster_.has_faults()) {
         return false;
@@ -223,7 +223,7 @@ Ending WireSession::commit(Hold& hold) {
     }
 }
 
-// A statement that is no control, within a transaction.
+// A statement that is not transaction control, within a transaction.
 Ending WireSession::run_statement(Hold& hold, const Call& call, std::string_view bytes) {
     const CheckedStatement& statement = *call.statement;
     if (statement.refusal && !executor_->failed()) {
@@ -244,7 +244,7 @@ Ending WireSession::run_statement(Hold& hold, const Call& call, std::string_view
                 throw HangUp{};
         }
     }
-    Ending ending = executor_->execute(hold, call, bytes, sink());
+    const Ending ending = executor_->execute(hold, call, bytes, sink());
     ran(statement);
     return ending.ok() && statement.kind == Kind::show ? Ending::done("SHOW") : ending;
 }
@@ -313,7 +313,7 @@ bool WireSession::run_script(Hold& hold, const std::shared_ptr<const Script>& sc
 }
 
 Ending WireSession::copy_in(Hold& hold, const Call& call) {
-    std::string data = collect_copy(hold, *call.statement);
+    const std::string data = collect_copy(hold, *call.statement);
     hold.lock();
     if (data.empty()) {
         return executor_->refuse(hold, {.code = "57014", .message = "COPY from stdin failed"});
@@ -326,7 +326,7 @@ Ending WireSession::copy_in(Hold& hold, const Call& call) {
     return executor_->copy_in(hold, call, data);
 }
 
-// More than any transaction may have, so nobody needs to see the rest of it.
+// More than any transaction may have, so the rest is not needed.
 std::size_t WireSession::copy_bytes_max() const {
     return 2 * static_cast<std::size_t>(cluster_.options().limits.bytes);
 }
@@ -355,7 +355,7 @@ std::string WireSession::collect_copy(Hold& hold, const CheckedStatement& statem
     while (const auto message = next()) {
         switch (message->type) {
             case 'd':
-                // One message is kept beyond the bound, to tell of it.
+                // One message is kept beyond the bound, so that the limit is seen to be exceeded.
                 data += data.size() > copy_bytes_max() ? std::string_view{} : message->bytes;
                 break;
             case 'c':

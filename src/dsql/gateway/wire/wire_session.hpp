@@ -1,4 +1,4 @@
-// What a client and the gateway say to each other once the client is let in.
+// The protocol between a client and the gateway after the login.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@
 
 namespace holdfast::dsql {
 
-// The connection ends here and now, as a rule demands it.
+// The connection ends at once, by a fault rule.
 struct HangUp {};
 
 // What the gateway does itself: BEGIN, COMMIT, ROLLBACK.
@@ -53,10 +53,10 @@ private:
         char type;
         std::string body;
     };
-    // Steps that wait to go down together.
+    // Steps that wait to be sent together.
     struct Waiting {
         std::size_t step = 0;  // Its place among the steps.
-        // What it makes of the statements must be undone if it does not get that far.
+        // Its change of the prepared statements must be undone if the step is not reached.
         std::optional<std::string> name{};
         std::optional<Prepared> before{};
     };
@@ -119,19 +119,19 @@ private:
     MessageStream& stream_;
     std::shared_ptr<Executor> executor_;
     const Steady opened_;
-    // What decides how statements are checked, if the client has ever said something about it.
+    // Whether the client has ever changed a setting that decides how statements are checked.
     bool has_settings_;
     std::optional<Executor::Settings> settings_{};  // Empty if they may have changed.
 
     std::string out_;
-    std::string held_;  // The end of a statement whose transaction is not yet sure.
+    std::string held_;  // The end of a statement whose transaction is not yet committed.
     std::vector<Step> steps_;
     std::size_t next_step_ = 0;
-    // What the server below has not seen yet, and what goes with each of them.
+    // What has not been sent to the server below yet, and what belongs to each part.
     std::vector<Part> parts_;
     std::vector<Waiting> waiting_;
     std::size_t parts_bytes_ = 0;
-    bool one_by_one_ = false;  // Something went otherwise than planned; until the Sync.
+    bool one_by_one_ = false;  // After an unexpected answer; until the Sync.
     bool skipping_ = false;
     std::map<std::string, Prepared, std::less<>> statements_;
     std::map<std::string, Portal, std::less<>> portals_;

@@ -1,5 +1,5 @@
-// The extended protocol: steps are gathered up to a Sync or a Flush, since nobody expects an answer
-// before.
+// The extended protocol: steps are collected up to a Sync or a Flush, since clients expect no
+// answer before.
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -11,15 +11,15 @@ namespace holdfast::dsql {
 
 namespace {
 
-// A server that is busy answering does not read, so nobody may have to wait for it to read more.
+// A server that is sending answers does not read, so sending a batch must not depend on that.
 constexpr std::size_t parts_bytes_max = std::size_t{64} << 10U;
 
 void append_empty(std::string& out, char type) {
     append_message(out, type, {});
 }
 
-// Whether we say what a statement gives, because the server below does not know it or would give
-// something else.
+// Whether the gateway describes the result, because the server below does not know it or would
+// describe another one.
 bool is_answered_here(const CheckedStatement* statement) {
     return statement != nullptr && (is_control(statement->kind) || statement->async);
 }
@@ -113,7 +113,7 @@ bool WireSession::may_run_alone(const Hold& hold) {
                 if (!fits(statement) ||
                     body.rest().size() >
                         static_cast<std::size_t>(cluster_.options().limits.value_bytes)) {
-                    return false;  // Of its size, somebody has to take care.
+                    return false;  // Its size has to be checked.
                 }
                 bound[portal] = statement;
                 break;
@@ -144,7 +144,7 @@ void WireSession::run_alone(const Hold& hold) {
     std::string bytes;
     std::vector<TableName> tables;
     bool shows = false;
-    // What becomes of the statements, one entry for each Parse and Close; known when that is done.
+    // Changes of the prepared statements, one for each Parse and Close; applied when that is done.
     struct Change {
         std::optional<std::string> name{};  // None for a portal.
         std::optional<Prepared> statement{};
@@ -175,7 +175,7 @@ void WireSession::run_alone(const Hold& hold) {
             if (const CheckedStatement* statement = known != nullptr ? known->single() : nullptr) {
                 tables = statement->tables;
                 shows = statement->kind == Kind::show;
-                ran(*statement);  // Nothing is checked here any more before it has.
+                ran(*statement);  // No further check follows before it has run.
             }
         } else if (step.type == 'C') {
             Change& change = changes.emplace_back();
@@ -220,7 +220,7 @@ void WireSession::fail(const Ending& ending) {
     skipping_ = true;
 }
 
-// ---- What waits to go down together
+// ---- Steps that wait to be sent together
 // -----------------------------------------------------------------------------
 
 void WireSession::append_part(Part part) {
@@ -235,7 +235,7 @@ void WireSession::append_step(const Step& step) {
     append_part(std::move(part));
 }
 
-// In its place among the others'.
+// Keeps its place among the other answers.
 void WireSession::append_own_answer(std::string_view bytes) {
     if (parts_.empty()) {
         return put(bytes);
@@ -243,7 +243,7 @@ void WireSession::append_own_answer(std::string_view bytes) {
     append_part({.heard = std::string(bytes)});
 }
 
-// From the step on that was appended last. Nothing takes the name away.
+// Takes effect at the last appended step. Without a statement the name is removed.
 void WireSession::name_statement(std::string_view name, std::optional<Prepared> statement) {
     const auto found = statements_.find(name);
     if (!waiting_.empty()) {
@@ -267,9 +267,9 @@ bool WireSession::flush_parts(Hold& hold, Ending* committed) {
     return flush_first(hold, parts_.size(), committed);
 }
 
-// Hands the first of them to the server below, in one exchange, with COMMIT if somebody wants to
-// know how it ends. False if they ended otherwise than planned: then the error is told, or the next
-// step is another one.
+// Sends the first `count` parts to the server below, in one exchange, with COMMIT if `committed` is
+// given. False if they did not all succeed: then the error is reported, or the next step has
+// changed.
 bool WireSession::flush_first(Hold& hold, std::size_t count, Ending* committed) {
     if (count == 0) {
         return true;
@@ -301,10 +301,10 @@ bool WireSession::flush_first(Hold& hold, std::size_t count, Ending* committed) 
     return true;
 }
 
-// The part after those that are done comes next, or the one behind it.
+// The next step is the part after those that are done, or with `again` false the one behind it.
 void WireSession::step_back(std::size_t done, bool again) {
     next_step_ = waiting_[done].step + (again ? 0 : 1);
-    // A statement that was not made, or not closed. One that has failed is none either.
+    // Undoes the changes of steps that were not reached or have failed.
     for (; waiting_.size() > done; waiting_.pop_back()) {
         Waiting& undone = waiting_.back();
         if (!undone.name) {
@@ -418,7 +418,7 @@ void WireSession::execute(Hold& hold, const Step& step) {
     const Portal* portal = find_portal(BodyReader(step.body).text());
     const CheckedStatement* single = portal != nullptr ? portal->statement.single() : nullptr;
     if (single == nullptr) {
-        append_step(step);  // The server knows what to say.
+        append_step(step);  // The server makes the answer.
         (void)flush_parts(hold);
         return;
     }
@@ -445,7 +445,7 @@ void WireSession::execute(Hold& hold, const Step& step) {
     }
 }
 
-// It goes down with its own Bind and Describe only: whatever came before is answered first.
+// It is sent with its own Bind and Describe only: earlier steps are answered first.
 void WireSession::execute_by_itself(Hold& hold, const Step& step, const Call& call) {
     const auto before = std::find_if(parts_.rbegin(), parts_.rend(), [](const Part& part) {
         return part.call || part.bytes.empty() || part.type == 'P' || part.type == 'C';
@@ -479,7 +479,7 @@ void WireSession::execute_control(Hold& hold, const CheckedStatement& statement)
     if (!commits) {
         ending = control(hold, statement);
     }
-    portals_.clear();  // None outlives its transaction.
+    portals_.clear();  // Portals end with their transaction.
     if (!ending.ok()) {
         return fail(ending);
     }
@@ -490,7 +490,7 @@ void WireSession::close(const Step& step) {
     BodyReader body(step.body);
     const bool of_statement = body.bytes(1) == "S";
     const std::string_view name = body.text();
-    append_step(step);  // Closing what is not there is no error.
+    append_step(step);  // Closing what does not exist is not an error.
     if (of_statement) {
         name_statement(name, std::nullopt);
     } else {
@@ -498,7 +498,7 @@ void WireSession::close(const Step& step) {
     }
 }
 
-// The end of a row of steps: what we have wrapped is committed now.
+// The end of a series of steps: a wrapped transaction is committed now.
 void WireSession::synchronise(Hold& hold) {
     const bool failed = std::exchange(skipping_, false);
     one_by_one_ = false;

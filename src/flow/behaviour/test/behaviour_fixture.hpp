@@ -1,4 +1,4 @@
-// Workflows whose code stands in the test that needs it, on a runtime that runs on the test's own
+// Workflows whose code is in the test that needs it, on a runtime that runs on the test's own
 // thread with a clock that the test moves.
 //
 //   code("order", [](Context& ctx, std::string, std::string arg) -> Task<std::string> {
@@ -48,7 +48,7 @@ inline Workflow<std::string> script(Context& ctx, std::string self, std::string 
 }
 
 // Gives back what it got, unless the test says otherwise.
-inline std::string work(ActivityContext& ctx, std::string what, std::string arg) {
+inline std::string work(ActivityContext& ctx, const std::string& what, const std::string& arg) {
     seen.count(what);
     const auto found = scripts.works.find(what);
     return found == scripts.works.end() ? arg : found->second(ctx, arg);
@@ -81,7 +81,7 @@ public:
         client.start<&script>(id, name, arg);
     }
     void run() { current().run_until_idle(); }
-    // Time passes, and whoever has something to do by then does it.
+    // Time passes, and whatever is due by then is done.
     void advance(std::chrono::microseconds by) {
         place.db.advance_clock(by);
         run();

@@ -91,7 +91,7 @@ Task<void> Saga::run(Context& ctx, Undos undos) {
 
 namespace detail {
 
-std::string join_arguments(std::vector<std::string> values) {
+std::string join_arguments(const std::vector<std::string>& values) {
     return join_array(values);
 }
 

@@ -40,8 +40,8 @@ std::uint64_t seed_of(std::string_view instance, ExecutionId execution) noexcept
                               .retryable = false});
 }
 
-// What the code calls things is stored as it is. A name that no database takes is the code's
-// failure, here and now; later it would be that of everybody whose turn is committed with this one.
+// Names that the code chooses are stored as they are. A name that a database would refuse fails the
+// code here; at commit it would fail every turn of the same transaction.
 struct CheckNames {
     template <class T>
     void operator()(const T&) const {}
@@ -137,7 +137,7 @@ SlotPtr Core::take_message(std::string channel) {
 
 void Core::ask(const SlotPtr& slot) {
     if (read_only_) {
-        throw Failure("InvalidOperation", "a query only looks; it cannot ask for anything");
+        throw Failure("InvalidOperation", "a query only reads; it cannot schedule operations");
     }
     std::visit(CheckNames{}, slot->action);
     asked(slot);
@@ -219,7 +219,7 @@ void Core::kv_set(std::string key, Payload value) {
     kv_[std::move(key)] = std::move(value);
 }
 
-void Core::kv_erase(std::string key) {
+void Core::kv_erase(const std::string& key) {
     note(KvErased{key});
     kv_.erase(key);
 }

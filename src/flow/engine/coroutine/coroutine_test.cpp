@@ -7,8 +7,8 @@ namespace {
 // --- one after the other
 
 Workflow<int> two_steps(Context& ctx) {
-    int a = co_await ctx.activity<&add>(1, 1);
-    int b = co_await ctx.activity<&add>(1, 1);
+    const int a = co_await ctx.activity<&add>(1, 1);
+    const int b = co_await ctx.activity<&add>(1, 1);
     co_return a * 100 + b;
 }
 
@@ -28,9 +28,9 @@ TEST(Coroutine, EqualActivitiesGetTheirOwnAnswers) {
 }
 
 Workflow<int> mixed_steps(Context& ctx) {
-    int a = co_await ctx.activity<&add>(1, 1);
+    const int a = co_await ctx.activity<&add>(1, 1);
     co_await ctx.sleep(1s);
-    int b = co_await ctx.activity<&add>(a, a);
+    const int b = co_await ctx.activity<&add>(a, a);
     co_return b;
 }
 
@@ -51,7 +51,7 @@ TEST(Coroutine, ActivitiesAndTimersTakeTurns) {
 Workflow<int> many_steps(Context& ctx) {
     int sum = 0;
     for (int i = 0; i < 40; ++i) {
-        int more = co_await ctx.activity<&add>(i, sum);
+        const int more = co_await ctx.activity<&add>(i, sum);
         sum += more;
     }
     co_return sum;
@@ -94,7 +94,7 @@ TEST(Coroutine, TheFirstAnswerDecidesARace) {
 
 Workflow<std::string> races_signals(Context& ctx) {
     auto first = co_await any(ctx.await_signal(go), ctx.await_signal(halt));
-    std::string text =
+    const std::string text =
         first.index() == 0 ? "go " + std::get<0>(first) : "halt " + std::get<1>(first);
     std::string more = co_await ctx.activity<&greet>(text);
     co_return more;
@@ -132,6 +132,7 @@ TEST(Coroutine, TheOrderOfTheBranchesDoesNotMatter) {
 
 Workflow<std::string> any_of_many(Context& ctx) {
     std::vector<Op<int>> branches;
+    branches.reserve(5);
     for (int i = 0; i < 5; ++i) {
         branches.push_back(ctx.activity<&add>(i, i));
     }
@@ -201,6 +202,7 @@ TEST(Coroutine, AllResultsStandInTheOrderOfTheBranches) {
 
 Workflow<int> fans_out(Context& ctx, int width) {
     std::vector<Op<int>> branches;
+    branches.reserve(static_cast<std::size_t>(width));
     for (int i = 0; i < width; ++i) {
         branches.push_back(ctx.activity<&add>(i, i));
     }
@@ -272,16 +274,16 @@ TEST(Coroutine, AnOutcomeIsAValueWhateverHappened) {
 // --- tasks
 
 Task<int> twice(Context& ctx, int n) {
-    int a = co_await ctx.activity<&add>(n, n);
+    const int a = co_await ctx.activity<&add>(n, n);
     if (a > 10) {
         co_return a;
     }
-    int b = co_await ctx.activity<&add>(a, a);
+    const int b = co_await ctx.activity<&add>(a, a);
     co_return b;
 }
 Task<std::string> nested(Context& ctx, int n) {
-    int a = co_await twice(ctx, n);
-    int b = co_await ctx.child<&sub>(a);
+    const int a = co_await twice(ctx, n);
+    const int b = co_await ctx.child<&sub>(a);
     co_return std::to_string(a) + ":" + std::to_string(b);
 }
 Workflow<std::string> composes(Context& ctx) {
@@ -307,8 +309,8 @@ TEST(Coroutine, TasksRunSideBySideEachWithItsOwnSteps) {
 }
 
 Workflow<int> sequential_tasks(Context& ctx) {
-    int a = co_await twice(ctx, 1);
-    int b = co_await twice(ctx, a);
+    const int a = co_await twice(ctx, 1);
+    const int b = co_await twice(ctx, a);
     co_return b;
 }
 
@@ -404,7 +406,7 @@ Task<int> never_awaited(Context& ctx) {
 Workflow<int> wastes(Context& ctx) {
     const Task<int> lazy = never_awaited(ctx);
     auto unused = ctx.activity<&add>(2, 2);
-    int sum = co_await ctx.activity<&add>(3, 3);
+    const int sum = co_await ctx.activity<&add>(3, 3);
     co_return sum;
 }
 
@@ -420,7 +422,7 @@ Task<int> ends_at_once(int n) {
 Workflow<int> long_chain(Context&, int length) {
     int n = 0;
     for (int i = 0; i < length; ++i) {
-        int next = co_await ends_at_once(n);
+        const int next = co_await ends_at_once(n);
         n = next;
     }
     co_return n;
@@ -503,9 +505,9 @@ Workflow<int> pays(Context& ctx) {
     Saga saga{ctx, {.attempts = 2, .first = 0ms}};
     std::exception_ptr problem;
     try {
-        int a = co_await ctx.activity<&add>(1, 1);
+        const int a = co_await ctx.activity<&add>(1, 1);
         saga.push<&undo>(a);
-        int b = co_await ctx.activity<&add>(2, 2);
+        const int b = co_await ctx.activity<&add>(2, 2);
         saga.push<&undo>(b);
         co_await ctx.activity<&add>(3, 3);
         saga.dismiss();

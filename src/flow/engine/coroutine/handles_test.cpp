@@ -1,5 +1,5 @@
 // A handle that one coroutine of a workflow cancels while another one awaits it, and handles that
-// nobody keeps.
+// the code does not keep.
 #include "replay/test/engine_fixture.hpp"
 
 namespace holdfast::flow::tests {
@@ -9,7 +9,7 @@ namespace {
 Task<std::string> waits(Handle<int>* handle) {
     std::string said;
     try {
-        int sum = co_await *handle;
+        const int sum = co_await *handle;
         said = std::to_string(sum);
     } catch (const Failure& failure) {
         said = std::string(to_string(failure.info().kind)) + " " + failure.type();
@@ -158,7 +158,7 @@ Workflow<int> leaves_it_alone(Context& ctx, bool detached) {
             std::move(handle).detach();
         }
     }
-    int sum = co_await ctx.activity<&add>(2, 2);
+    const int sum = co_await ctx.activity<&add>(2, 2);
     co_return sum;
 }
 
@@ -185,8 +185,8 @@ TEST(CoroutineHandles, WhatIsDetachedGoesOn) {
     EXPECT_EQ(s.output(), "4");
 }
 
-// The workflow's end is the end of all that it asked for; and a request to stop passes by what
-// nobody awaits.
+// The workflow's end is the end of all that it asked for; and a cancel request skips what is
+// not awaited.
 TEST(CoroutineHandles, WhatIsDetachedEndsWithTheWorkflow) {
     Script s(program<&leaves_it_alone>(), "[true]");
     s.turn();

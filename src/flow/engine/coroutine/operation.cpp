@@ -226,6 +226,7 @@ const OperationPtr& present(const OperationPtr& operation) {
     if (!operation) {
         throw_invalid_operation("the operation was moved from or detached; use it where it is now");
     }
+    // NOLINTNEXTLINE(bugprone-return-const-ref-from-parameter): temporaries are refused.
     return operation;
 }
 

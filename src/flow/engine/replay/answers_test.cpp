@@ -61,7 +61,7 @@ TEST(EngineAnswers, AnAnsweredHistoryIsTakenToItsEnd) {
     EXPECT_THAT(brief(turn.events), ElementsAre(R"(4 workflow_completed "hi")"));
 }
 
-// --- twice, late, or for somebody else
+// --- twice, late, or for another execution
 
 Workflow<int> adds_twice(Context& ctx) {
     int a = co_await ctx.activity<&add>(1, 1);
@@ -82,8 +82,7 @@ TEST(EngineAnswers, OnlyTheFirstAnswerCounts) {
     EXPECT_THAT(s.events(), IsEmpty());
 }
 
-// The reference looks for a second answer of the same sort only, so a failure after a result ends
-// the instance there.
+// A second answer is a duplicate whatever its kind.
 TEST(EngineAnswers, AFailureAfterAResultIsADuplicateToo) {
     Script s(program<&adds_twice>());
     s.turn();
@@ -158,8 +157,8 @@ TEST(EngineAnswers, ASignalThatComesBeforeItsWaitIsOnlyWrittenDown) {
     EXPECT_EQ(s.output(), R"("again")");
 }
 
-// Ours: in one batch, a wait that the batch itself brought about takes what comes after it. The
-// reference lets it go, because waits are counted at the end of the turn.
+// Within one turn, a wait that an earlier message brought about takes a signal that comes after it.
+// Were waits counted at the end of the turn, the signal would be lost.
 TEST(EngineAnswers, ASignalReachesAWaitThatWasAskedForEarlierInTheSameTurn) {
     Script s(program<&signal_after_activity>());
     s.turn();

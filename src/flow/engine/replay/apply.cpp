@@ -47,7 +47,7 @@ struct SameRequest {
     bool operator()(const SignalAwaited& a, const SignalAwaited& b) const { return a == b; }
     bool operator()(const StatusUpdated&, const StatusUpdated&) const { return true; }
     bool operator()(const KvSet& a, const KvSet& b) const {
-        // Others read the stored value: another one in memory would be a second truth.
+        // Clients read the stored value: the one in memory must be the same.
         return a.key == b.key && compare(a.value, b.value) && input != Likeness::other;
     }
     bool operator()(const KvErased& a, const KvErased& b) const { return a == b; }
@@ -212,7 +212,7 @@ bool Execution::Engine::is_long() const noexcept {
     return last_event_ >= limits_.events_soft || history_bytes_ >= limits_.bytes_soft;
 }
 
-// Said by the turn that passes the limit, and so once in a life, whoever takes it over later.
+// Logged by the turn that passes the limit, and so once per execution, on whichever worker.
 void Execution::Engine::tell_of_length() const {
     if (logger_ != nullptr) {
         logger_->warn("a history has become long; the workflow should continue as new",
@@ -240,7 +240,7 @@ bool Execution::Engine::accepts(InputCheck check, Likeness input) const {
     return input != Likeness::other || (known && build_ != recorded_build_);
 }
 
-// Once, and once more where it turns out to be graver: the next event is probably of the same
+// Warns once, and once more if a graver difference follows: the next event is probably of the same
 // struct.
 void Execution::Engine::tell_of_input(const Event& event, Likeness input) {
     if (input <= told_ || logger_ == nullptr) {
@@ -291,7 +291,7 @@ void Execution::Engine::answer(const Event& event,
     const auto found = open_.find(event.source);
     if (found == open_.end()) {
         if (given_up_.contains(event.source)) {
-            return;  // It was on its way when the code gave it up.
+            return;  // It was sent before the code gave it up.
         }
         differs(fmt::format(
             "event {} ({}) answers event {}, which {}",
@@ -335,8 +335,8 @@ void Execution::Engine::receive(const Event& event, const MessageReceived& messa
     deliver(slot, message.data, event.id);
 }
 
-// Messages that were given back while the code ran reach those who wait for them afterwards; those
-// who awaited what another coroutine gave up learn of it.
+// Delivers messages that were given back while the code ran to the coroutines that wait for them,
+// and resumes those that awaited what another coroutine gave up.
 void Execution::Engine::serve_waiting() {
     while (!to_wake_.empty() || !returned_.empty()) {
         if (!to_wake_.empty()) {
@@ -361,7 +361,7 @@ void Execution::Engine::serve_waiting() {
 void Execution::Engine::receive(const Event& event, const SignalReceived& signal) {
     std::deque<SlotPtr>& waiting = signals_[signal.name];
     if (waiting.empty()) {
-        return;  // Nobody waits: it stays in the history and reaches no code.
+        return;  // No wait is open: it is only recorded in the history.
     }
     const SlotPtr slot = std::move(waiting.front());
     waiting.pop_front();
@@ -389,7 +389,7 @@ void Execution::Engine::request_cancel(const Event& event, const CancelRequested
     cancel_event_ = event.id;
     cancel_deadline_ms_ = request.deadline_ms;
     if (request.deadline_ms <= event.time_ms) {
-        forced_ = true;  // Terminated: the code gets no chance.
+        forced_ = true;  // Terminated: the code does not run again.
         if (!cancelled_) {
             cancelled_ = request.reason;
         }

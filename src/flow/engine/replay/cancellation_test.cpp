@@ -30,8 +30,7 @@ TEST(EngineCancellation, ARequestInTheHistoryIsSeenAgainOnReplay) {
     EXPECT_EQ(turn.failure().message, "stop");
 }
 
-// In the reference a request beats a result of the same turn. Ours takes messages in their order:
-// what came first is what the code saw first.
+// Messages of one turn are taken in their order: what came first is what the code saw first.
 TEST(EngineCancellation, WhatCameFirstDecidesBetweenARequestAndAResult) {
     HOLDFAST_CHECK("runtime cancel_precedence_over_completion");
     Script result_first(program<&greets>());
@@ -185,7 +184,7 @@ TEST(EngineCancellation, AHandlerForErrorsDoesNotSwallowIt) {
 }
 
 Workflow<int> has_child(Context& ctx) {
-    int n = co_await ctx.child<&sub>(1).id("c-1");
+    const int n = co_await ctx.child<&sub>(1).id("c-1");
     co_return n;
 }
 
@@ -216,7 +215,7 @@ TEST(EngineCancellation, ACancelledChildIsAFailureAtItsParentsAwait) {
 Task<int> undoes(Context& ctx, int step) {
     bool stopped = false;
     try {
-        int sum = co_await ctx.activity<&add>(step, step);
+        const int sum = co_await ctx.activity<&add>(step, step);
         co_return sum;
     } catch (const Cancelled&) {
         stopped = true;
@@ -295,7 +294,7 @@ TEST(EngineCancellation, TasksOfAMapGetToCleanUpAndNoMoreAreStarted) {
 }
 
 Task<int> lets_it_out(Context& ctx, int step) {
-    int sum = co_await ctx.activity<&add>(step, step);
+    const int sum = co_await ctx.activity<&add>(step, step);
     co_return sum;
 }
 
@@ -354,8 +353,8 @@ TEST(EngineCancellation, HoweverItWaitsTheCodeStopsAtOnceAndEverythingIsGivenUp)
 
 Task<int> shielded(Context& ctx, int step) {
     const Shield shield = ctx.shield();
-    int a = co_await ctx.activity<&add>(step, step);
-    int b = co_await ctx.activity<&add>(a, a);
+    const int a = co_await ctx.activity<&add>(step, step);
+    const int b = co_await ctx.activity<&add>(a, a);
     co_return b;
 }
 
@@ -409,11 +408,11 @@ Workflow<int> awaits_later(Context& ctx) {
     auto timed = ctx.start(ctx.activity<&add>(2, 2).timeout(2h));
     try {
         co_await ctx.sleep(1h);
-    } catch (const Cancelled&) {
+    } catch (const Cancelled&) {  // NOLINT(bugprone-empty-catch): it goes on under a shield.
     }
     const Shield shield = ctx.shield();
-    int a = co_await plain;
-    int b = co_await timed;
+    const int a = co_await plain;
+    const int b = co_await timed;
     co_return a + b;
 }
 
@@ -437,7 +436,7 @@ Task<Handle<int>> launches(Context& ctx) {
 
 Workflow<int> outlives_its_starter(Context& ctx) {
     Handle<int> handle = co_await launches(ctx);
-    int sum = co_await handle;
+    const int sum = co_await handle;
     co_return sum;
 }
 
@@ -456,7 +455,7 @@ Workflow<std::string> awaits_what_it_gave_up(Context& ctx) {
     auto handle = ctx.start(ctx.activity<&add>(1, 1));
     try {
         co_await handle;
-    } catch (const Cancelled&) {
+    } catch (const Cancelled&) {  // NOLINT(bugprone-empty-catch): it goes on under a shield.
     }
     const Shield shield = ctx.shield();
     std::string said;
@@ -479,7 +478,7 @@ Workflow<std::string> unwinds_when_cancelled(Context& ctx) {
     Saga saga{ctx};
     std::optional<std::string> reason;
     try {
-        int first = co_await ctx.activity<&add>(1, 1);
+        const int first = co_await ctx.activity<&add>(1, 1);
         saga.push<&undo>(first);
         co_await ctx.sleep(1h);
     } catch (const Cancelled& stop) {
@@ -508,7 +507,7 @@ Workflow<int> shielded_round(Context& ctx, int round) {
     co_return again(round + 1);
 }
 
-// Nobody was told of the request, so it must not end with the history: the next execution has it,
+// The code did not see the request, so it must not end with the history: the next execution has it,
 // and no more time than is left.
 TEST(EngineCancellation, TheNextExecutionHasTheRequestThatThisOneDidNotSee) {
     Script s(program<&shielded_round>(), "[1]");

@@ -52,7 +52,7 @@ void Execution::Engine::check_ending(const EventBody& last) {
     const bool from_outside = failed != nullptr && !reaches_code(failed->failure.kind) &&
                               failed->failure.kind != FailureKind::panic;
     if (forced_ || from_outside) {
-        return;  // The code had no say in it.
+        return;  // The code did not cause this end.
     }
     if (!asked_.empty()) {
         differs(fmt::format("the history ends, but the code asks for {}",

@@ -41,7 +41,7 @@ TEST(EngineCorruption, IdsMayHaveGapsAndStandInAnyOrder) {
         << "new events come after the highest";
 }
 
-// The reference accepts event 0. In ours 0 means "none", so a start must be event 1.
+// 0 means "none", so a start must be event 1.
 TEST(EngineCorruption, TheStartIsEventOne) {
     HOLDFAST_CHECK("runtime event_id_zero");
     const Turn turn = over(program<&greets>(), {event(0, start()), event(2, asks_greet())});
@@ -123,8 +123,8 @@ TEST(EngineCorruption, NamesAndTextsAreCarriedAsTheyAre) {
     }
 }
 
-// The checklist carries an empty name as it is. Here nothing is called so, and a database has no
-// room for a name without an end: either is the code's mistake, and told there.
+// No activity has an empty name, and a database has no room for a name of any length: either is the
+// code's mistake, and is refused there.
 TEST(EngineCorruption, ANameThatNobodyCanHaveFailsTheCodeThatSaysIt) {
     HOLDFAST_CHECK("runtime empty_activity_name");
     for (const std::string& name : {std::string(), std::string(257, 'n')}) {

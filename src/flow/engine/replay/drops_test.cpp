@@ -32,7 +32,7 @@ TEST(EngineDrops, AnActivityThatLosesARaceIsCalledBackOnce) {
     EXPECT_EQ(s.output(), R"("late")");
 }
 
-// In the reference the timer stays queued and costs a useless turn; ours is called back too.
+// A timer that stayed queued would cost a useless turn.
 TEST(EngineDrops, ATimerThatLosesARaceIsCalledBack) {
     HOLDFAST_CHECK("runtime select2_activity_wins_timer_not_cancelled");
     HOLDFAST_CHECK("runtime explicit_drop_timer_no_cancel_needed");
@@ -154,7 +154,7 @@ TEST(EngineDrops, AnAnswerThatComesAfterTheDropIsPassedOver) {
     EXPECT_THAT(s.last().cancelled_activities, ElementsAre(2));
     s.turn(done(2, R"("far too late")"));
     EXPECT_THAT(s.events(), IsEmpty());
-    // Written by somebody else's engine, it is still no contradiction.
+    // Written by another engine, it is still not a contradiction.
     std::vector<Event> history = s.history();
     history.push_back(event(7, ActivityCompleted{Payload{R"("x")"}}, 2));
     EXPECT_EQ(over(program<&races_timer>(), history).ending, Ending::none);
@@ -251,7 +251,7 @@ Workflow<int> races_old_answers(Context& ctx) {
     co_return static_cast<int>(first.index() * 10 + second.index());
 }
 
-// In the reference the first branch by position wins among those that are answered already.
+// The order of the answers decides, not the position of the branches.
 TEST(EngineDrops, OfAnswersThatAreThereTheEarliestWins) {
     Script s(program<&races_old_answers>());
     s.turn();
@@ -309,7 +309,7 @@ TEST(EngineDrops, WhateverTheEndNothingGoesOnForNobody) {
     }
 }
 
-// --- destroyed in the middle: an execution that is thrown away is no drop
+// --- destroyed in the middle: an execution that is thrown away drops nothing
 
 TEST(EngineDrops, AnExecutionIsThrownAwayWhereverItStandsAndSaysNothing) {
     for (const detail::Program code : {program<&races_timer>(),

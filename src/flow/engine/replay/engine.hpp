@@ -75,7 +75,7 @@ private:
     void deliver(const SlotPtr& slot, detail::Answer answer, EventId arrived);
     void receive(const Event& event, const MessageReceived& message);
     void serve_waiting();
-    // Whether the code has asked for so much in this turn that it reads no more messages in it.
+    // Whether the code has made so many requests that this turn takes no more messages.
     [[nodiscard]] bool reads_no_more() const noexcept {
         return actions_ > limits_.actions_per_turn / 2;
     }
@@ -112,9 +112,9 @@ private:
     void write_drops();
     void finish();
     void finish_with(Ending ending, EventBody terminal);
-    void finish_from_error();
+    void finish_from_error(const std::exception_ptr& error);
     void finish_with_result(Payload result);
-    void finish_by_continuing();
+    void finish_by_continuing(const Continuation& next);
     void finish_by_force();
     void abandon_open(std::string_view reason);
     void carry_messages();
@@ -125,7 +125,7 @@ private:
     detail::Program program_;
     ExecutionLimits limits_;
     std::string build_;               // Ours.
-    std::string recorded_build_;      // Whose events these are; empty: not known.
+    std::string recorded_build_;      // The build that wrote these events; empty: not known.
     Likeness told_ = Likeness::same;  // What was warned of.
     Context context_{*this};
     WorkflowStarted started_;
@@ -157,14 +157,14 @@ private:
     std::optional<Task<Payload>> root_;  // Last: destroyed first, while the rest is there.
 };
 
-// Whether the code has run. If the execution before wrote the first events, it has not.
 // Why a value cannot be stored. Nothing if it can.
 [[nodiscard]] std::optional<FailureInfo> too_large(std::string_view what, std::size_t bytes);
+// Whether the code has run. If the execution before wrote the first events, it has not.
 [[nodiscard]] bool has_run(const std::vector<Event>& history);
-// Requires: a schedule that is answered.
+// Requires: a request that is answered.
 [[nodiscard]] Dropped dropped_kind(const EventBody& action);
-// The stored names of a schedule's kind, for messages to people.
 [[nodiscard]] bool has_start_limit(const EventBody& action);
+// The kind, the name and the input of a request, for messages.
 [[nodiscard]] std::string describe_action(const EventBody& action);
 
 }  // namespace holdfast::flow

@@ -81,12 +81,15 @@ void Execution::Engine::gave_up(const SlotPtr& slot) noexcept {
 
 // A wait that lost had its message already: it goes back to its place in the channel.
 void Execution::Engine::gave_back(const SlotPtr& slot) noexcept {
-    const std::string& name = std::get<MessageAwaited>(slot->action).channel;
-    auto& buffered = channels_[name].buffered;
+    const auto* const wait = std::get_if<MessageAwaited>(&slot->action);
+    const auto* const message = std::get_if<Payload>(&slot->answer);
+    HOLDFAST_ASSERT(wait != nullptr);
+    HOLDFAST_ASSERT(message != nullptr);
+    auto& buffered = channels_[wait->channel].buffered;
     const auto later = std::ranges::find_if(
-        buffered, [&](const auto& message) { return message.first > slot->settled.event; });
-    buffered.emplace(later, slot->settled.event, std::get<Payload>(slot->answer));
-    returned_.insert(name);
+        buffered, [&](const auto& other) { return other.first > slot->settled.event; });
+    buffered.emplace(later, slot->settled.event, *message);
+    returned_.insert(wait->channel);
     dropped_.push_back(slot);
 }
 

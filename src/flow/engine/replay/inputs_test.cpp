@@ -14,36 +14,36 @@ constexpr const char* code_input = R"([{"city":"Ulm","id":7}])";
 constexpr const char* grown = R"([{"id":7}])";
 constexpr const char* changed = R"([{"city":"Bonn","id":7}])";
 
-template <InputCheck check>
+template <InputCheck Check>
 Workflow<Payload> packs(Context& ctx) {
-    Payload input(code_input);
-    Payload result = co_await ctx.activity("pack", input).input_check(check);
+    const Payload input(code_input);
+    Payload result = co_await ctx.activity("pack", input).input_check(Check);
     co_return result;
 }
-template <InputCheck check>
+template <InputCheck Check>
 Workflow<Payload> packs_often(Context& ctx) {
-    Payload input(code_input);
-    Payload result = co_await ctx.activity("pack", input).input_check(check).retry({.attempts = 2});
+    const Payload input(code_input);
+    Payload result = co_await ctx.activity("pack", input).input_check(Check).retry({.attempts = 2});
     co_return result;
 }
-template <InputCheck check>
+template <InputCheck Check>
 Workflow<Payload> packs_in_time(Context& ctx) {
-    Payload input(code_input);
+    const Payload input(code_input);
     Payload result = co_await ctx.activity("pack", input)
                          .timeout(1h)
                          .retry({.attempts = 2, .per_try = 1min})
-                         .input_check(check);
+                         .input_check(Check);
     co_return result;
 }
-template <InputCheck check>
+template <InputCheck Check>
 Workflow<Payload> ships(Context& ctx) {
-    Payload input(code_input);
-    Payload result = co_await ctx.child("ship", input).input_check(check).id("ship-1");
+    const Payload input(code_input);
+    Payload result = co_await ctx.child("ship", input).input_check(Check).id("ship-1");
     co_return result;
 }
-template <InputCheck check>
+template <InputCheck Check>
 Workflow<Payload> audits(Context& ctx) {
-    ctx.detach_by_name("audit", "audit-1", Payload{code_input}, "").input_check(check);
+    ctx.detach_by_name("audit", "audit-1", Payload{code_input}, "").input_check(Check);
     co_await ctx.sleep(1s);
     co_return Payload{};
 }
@@ -90,14 +90,14 @@ Said said(detail::Program code, const std::vector<Event>& events, const std::str
 
 using Operation = std::pair<detail::Program, std::vector<EventBody> (*)(const char*)>;
 
-template <InputCheck check>
+template <InputCheck Check>
 std::vector<Operation> operations() {
-    return {{program<&packs<check>>(), [](const char* in) { return std::vector{pack(in)}; }},
-            {program<&packs_often<check>>(), [](const char* in) { return std::vector{pack(in)}; }},
-            {program<&packs_in_time<check>>(),
+    return {{program<&packs<Check>>(), [](const char* in) { return std::vector{pack(in)}; }},
+            {program<&packs_often<Check>>(), [](const char* in) { return std::vector{pack(in)}; }},
+            {program<&packs_in_time<Check>>(),
              [](const char* in) { return std::vector<EventBody>{pack(in), TimerCreated{1}}; }},
-            {program<&ships<check>>(), [](const char* in) { return std::vector{ship(in)}; }},
-            {program<&audits<check>>(),
+            {program<&ships<Check>>(), [](const char* in) { return std::vector{ship(in)}; }},
+            {program<&audits<Check>>(),
              [](const char* in) { return std::vector<EventBody>{audit(in), TimerCreated{1}}; }}};
 }
 
@@ -106,9 +106,9 @@ struct Expected {
     Said value;   // Is another.
 };
 
-template <InputCheck check>
+template <InputCheck Check>
 void expect_table(const std::string& recorded, const std::string& build, Expected expected) {
-    for (const auto& [code, asked] : operations<check>()) {
+    for (const auto& [code, asked] : operations<Check>()) {
         EXPECT_EQ(said(code, history(recorded, asked(code_input)), build), Said::nothing);
         EXPECT_EQ(said(code, history(recorded, asked(grown)), build), expected.fields);
         EXPECT_EQ(said(code, history(recorded, asked(changed)), build), expected.value);
@@ -124,7 +124,8 @@ TEST(EngineInputs, ThePolicyOfTheOperationDecides) {
     for (const std::string recorded : {"", "a1", "b2"}) {
         for (const std::string build : {"", "a1", "b2"}) {
             const bool other = !recorded.empty() && !build.empty() && recorded != build;
-            SCOPED_TRACE("recorded by '" + recorded + "', replayed by '" + build + "'");
+            SCOPED_TRACE(testing::Message()
+                         << "recorded by '" << recorded << "', replayed by '" << build << "'");
             expect_table<InputCheck::by_build>(recorded, build, other ? told : as_ever);
             expect_table<InputCheck::strict>(recorded, build, never);
             expect_table<InputCheck::warn>(recorded, build, told);
@@ -244,7 +245,7 @@ Workflow<Unit> checks_a_timer(Context& ctx) {
     co_return Unit{};
 }
 Workflow<Unit> checks_too_late(Context& ctx) {
-    Payload input(code_input);
+    const Payload input(code_input);
     Op<Payload> operation = ctx.activity("pack", input);
     co_await operation;
     co_await std::move(operation).input_check(InputCheck::ignore);

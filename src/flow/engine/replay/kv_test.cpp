@@ -65,8 +65,7 @@ TEST(EngineKv, TheCodeReadsWhatItWroteAndWhatWasThereBefore) {
     EXPECT_EQ(s.output(), "5015");
 }
 
-// In the reference the values of now are read by the code of then, and a counter poisons its own
-// replay. Ours replays from what was there when the execution began.
+// If replay read the values of now, a counter would not fit its own history.
 TEST(EngineKv, ACounterThatGrowsEveryTurnReplaysFromWhereTheExecutionBegan) {
     HOLDFAST_CHECK("runtime kv_read_modify_write_every_turn_snapshot_poisons_replay");
     Script s(program<&reads_over_turns>(), "[]", {.kv = {{"seed", Payload{"1"}}}});

@@ -189,7 +189,7 @@ Workflow<int> child_then_again(Context& ctx, int n) {
     co_return again(n + more);
 }
 
-// The reference forgets detached starts of the turn that continues.
+// Detached starts of the turn that continues must not be forgotten.
 TEST(EngineLife, WhatWasDetachedInTheLastTurnIsStarted) {
     HOLDFAST_CHECK("runtime sub_orch_then_continue_as_new");
     Script s(program<&child_then_again>(), "[1]");
@@ -507,7 +507,7 @@ TEST(EngineLife, SuspendingAndResumingAreWrittenDown) {
     EXPECT_THAT(s.events(), ElementsAre("5 timer_fired<-2", "6 timer_created"));
 }
 
-// --- time and chance: computed here, without an activity as in the reference
+// --- time and chance: computed by the engine, without an activity
 
 Workflow<std::string> uses_chance(Context& ctx) {
     const std::string first = ctx.uuid();

@@ -142,7 +142,7 @@ TEST(EngineNondeterminism, ARequestOfTheHistoryThatTheCodeDoesNotMakeIsFound) {
                    "the code asked for nothing");
 }
 
-// The reference takes an early end for a success and forgets the rest of the history.
+// An early end is not a success: the rest of the history would be forgotten.
 TEST(EngineNondeterminism, CodeThatEndsBeforeItsHistoryDoesIsFound) {
     expect_differs(program<&ends_early>(), {started(), event(2, asks_greet())}, "has ended before");
 }

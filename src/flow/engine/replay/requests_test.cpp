@@ -123,7 +123,7 @@ TEST(EngineRequests, AChildGetsAnIdOfItsParentExecutionAndEvent) {
 }
 
 Workflow<int> names_its_child(Context& ctx) {
-    int result = co_await ctx.child<&sub>(1).id("invoice-9").version("2.0.0");
+    const int result = co_await ctx.child<&sub>(1).id("invoice-9").version("2.0.0");
     co_return result;
 }
 
@@ -157,7 +157,7 @@ TEST(EngineRequests, TwoChildrenHaveTwoIds) {
 
 TEST(EngineRequests, OnReplayAChildKeepsTheIdOfTheHistory) {
     HOLDFAST_CHECK("runtime replay_uses_history_instance");
-    std::vector<Event> history{
+    const std::vector<Event> history{
         started(), event(2, ChildScheduled{"sub", "an-older-scheme-2", Payload{"[3]"}, ""})};
     Script s(program<&waits_for_child>(), "[]", {.history = history});
     s.turn(terminate("enough"));
@@ -201,7 +201,7 @@ TEST(EngineRequests, AtTheEndOnlyDetachedWorkflowsAreStillStarted) {
 // --- sessions and tags
 
 Workflow<int> uses_session_and_tag(Context& ctx) {
-    int sum = co_await ctx.activity<&add>(1, 2).session("gpu-3").tag("fast");
+    const int sum = co_await ctx.activity<&add>(1, 2).session("gpu-3").tag("fast");
     co_return sum;
 }
 
@@ -351,8 +351,8 @@ Workflow<Payload> gives(Context& ctx, bool json) {
     co_return result;
 }
 
-// Empty is "[]". The checklist carries a text of no bytes, too; it is no JSON and would make the
-// history unreadable, so the code is told at once.
+// Empty is "[]". A text of no bytes is not JSON and would make the history unreadable, so it is
+// refused at once.
 TEST(EngineRequests, AnEmptyInputIsCarriedAndOneThatIsNoJsonIsRefused) {
     HOLDFAST_CHECK("runtime empty_activity_input");
     Script empty(program<&gives>(), "[true]");
@@ -386,12 +386,12 @@ TEST(EngineRequests, AResultThatIsTooLargeFailsByName) {
 int runs = 0;
 Workflow<int> counts_its_runs(Context& ctx) {
     ++runs;
-    int a = co_await ctx.activity<&add>(1, 1);
-    int b = co_await ctx.activity<&add>(a, a);
+    const int a = co_await ctx.activity<&add>(1, 1);
+    const int b = co_await ctx.activity<&add>(a, a);
     co_return b;
 }
 
-// The reference runs the code again in every turn; ours goes on where it stood.
+// The code is not run again in every turn: it goes on where it stood.
 TEST(EngineRequests, AKeptExecutionRunsItsCodeOnceForAllTurns) {
     HOLDFAST_CHECK("runtime handler_invoked_once");
     HOLDFAST_CHECK("runtime handler_invoked_once_during_replay");

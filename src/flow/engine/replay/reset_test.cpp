@@ -45,7 +45,7 @@ TEST(EngineReset, RandomNumbersAreThoseOfTheFirstExecution) {
     EXPECT_EQ(second.output(), R"("hi")");
 }
 
-// Whoever goes on with changed code from an earlier point has not passed the change before.
+// Changed code that continues from an earlier point has not passed the change before.
 TEST(EngineReset, CodeAfterThePointIsNew) {
     Script first(program<&changed>());
     first.turn();

@@ -252,7 +252,7 @@ struct Execution::Engine::Taker {
     }
     void operator()(const UpdateMessage& m) const { engine.take_update(m); }
     void operator()(const QueryMessage& m) const { engine.take_query(m); }
-    // Whoever runs turns knows whether the activity was begun, and has sent its failure if not.
+    // The runtime knows whether the activity has begun, and has sent its failure if not.
     void operator()(const StartDeadline&) const {}
 };
 
@@ -266,7 +266,7 @@ bool Execution::Engine::inherits(const Message& message) const {
 
 bool Execution::Engine::take(const Message& message) {
     if (message.execution != 0 && message.execution != execution_ && !inherits(message)) {
-        return true;  // Meant for another execution: nobody wants it any more.
+        return true;  // Meant for another execution: no longer needed.
     }
     if (code_ended() && message.execution == 0 && continues_) {
         return false;
@@ -279,8 +279,8 @@ bool Execution::Engine::take(const Message& message) {
     return true;
 }
 
-// The code has ended in this very turn: its handlers may speak of variables that are gone, and what
-// comes now cannot change the end.
+// The code has ended in this turn: its handlers may refer to variables that no longer exist, and a
+// message that comes now cannot change the end.
 void Execution::Engine::refuse(const MessageBody& message) {
     if (const UpdateMessage* update = std::get_if<UpdateMessage>(&message)) {
         turn_->replies.emplace_back(update->request, not_running("update", update->name));
@@ -489,11 +489,11 @@ void Execution::Engine::finish() {
         finish_with(Ending::failed, WorkflowFailed{*abort_});
     } else if (forced_) {
         finish_by_force();
-    } else if (root_->branch_done()) {
-        if (root_->branch_error()) {
-            finish_from_error();
+    } else if (root_ && root_->branch_done()) {
+        if (const std::exception_ptr error = root_->branch_error()) {
+            finish_from_error(error);
         } else if (continues_) {
-            finish_by_continuing();
+            finish_by_continuing(*continues_);
         } else {
             finish_with_result(root_->branch_take());
         }
@@ -520,13 +520,13 @@ void Execution::Engine::finish_by_force() {
                                            .retryable = false}});
 }
 
-// A request to stop is one to the instance: the next execution has it too, and not more time.
-void Execution::Engine::finish_by_continuing() {
+// A cancel request is for the instance: the next execution inherits it with the same deadline.
+void Execution::Engine::finish_by_continuing(const Continuation& next) {
     if (cancelled_ && cancel_deadline_ms_ <= now_ms_) {
         finish_by_force();
         return;
     }
-    if (const auto failure = too_large("the next input", continues_->input.json.size())) {
+    if (const auto failure = too_large("the next input", next.input.json.size())) {
         finish_with(Ending::failed, WorkflowFailed{*failure});
         return;
     }
@@ -534,14 +534,14 @@ void Execution::Engine::finish_by_continuing() {
     if (cancelled_) {
         turn_->cancel = CancelMessage{*cancelled_, false, cancel_deadline_ms_ - now_ms_};
     }
-    finish_with(Ending::continued, WorkflowContinued{continues_->input, continues_->version});
+    finish_with(Ending::continued, WorkflowContinued{next.input, next.version});
 }
 
-void Execution::Engine::finish_from_error() {
+void Execution::Engine::finish_from_error(const std::exception_ptr& error) {
     FailureInfo info;
     Ending ending = Ending::failed;
     try {
-        std::rethrow_exception(root_->branch_error());
+        std::rethrow_exception(error);
     } catch (const Failure& failure) {
         info = failure.info();
     } catch (const Cancelled& stop) {
@@ -550,15 +550,15 @@ void Execution::Engine::finish_from_error() {
                            .type = "Cancelled",
                            .message = stop.reason(),
                            .retryable = false};
-    } catch (const std::exception& error) {
+    } catch (const std::exception& panic) {
         info = FailureInfo{.kind = FailureKind::panic,
                            .type = "Panic",
-                           .message = error.what(),
+                           .message = panic.what(),
                            .retryable = false};
     } catch (...) {
         info = FailureInfo{.kind = FailureKind::panic,
                            .type = "Panic",
-                           .message = "something that is no std::exception was thrown",
+                           .message = "something other than a std::exception was thrown",
                            .retryable = false};
     }
     finish_with(ending, WorkflowFailed{std::move(info)});
@@ -567,7 +567,7 @@ void Execution::Engine::finish_from_error() {
 void Execution::Engine::finish_with(Ending ending, EventBody terminal) {
     turn_->ending = ending;
     abandon_open(std::string(kind_name(terminal)));
-    // Nobody waits for an answer: what was asked in this turn is not sent. Detached starts are.
+    // Answers are not needed: requests of this turn are not sent. Detached starts are.
     turn_->activities.clear();
     turn_->timers.clear();
     turn_->children.clear();

@@ -1,5 +1,5 @@
-// What of each event and message is stored, and by which name: the one description from which
-// writing and reading are derived.
+// Which fields of each event and message are stored, and by which names: the one description that
+// writing and reading are derived from.
 //
 // Names in here are in databases. One that was released is never changed; a field that is added is
 // optional, so that older histories stay readable.
@@ -33,8 +33,8 @@ struct AnswerField {
     Answer Owner::* member;
 };
 
-// `kind` (of what is told apart by it), `fields` in the order of the text, and, where a value can
-// be wrong as a whole, `fault`: why, or null.
+// `kind` (of events and messages), `fields` in the order of the text, and, where a value can be
+// invalid as a whole, `fault`: why, or null.
 template <class T>
 struct Layout;
 
@@ -322,7 +322,8 @@ struct Layout<CancelMessage> {
     static constexpr std::string_view kind = "cancel";
     static constexpr std::tuple fields{Field{"reason", &CancelMessage::reason},
                                        Field{"force", &CancelMessage::force},
-                                       Field{"grace_ms", &CancelMessage::grace_ms}};
+                                       Field{"grace_ms", &CancelMessage::grace_ms},
+                                       Field{"fail", &CancelMessage::fail}};
 };
 template <>
 struct Layout<SuspendMessage> {

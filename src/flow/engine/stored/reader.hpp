@@ -145,8 +145,9 @@ inline void read(const Value& from, bool& value) {
 }
 inline void read(const Value& from, double& value) {
     const std::string_view text = json::trim(from.text);
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    const char* const begin = text.data();
+    const char* const end = begin + text.size();
+    const auto [stop, error] = std::from_chars(begin, end, value);
     if (error != std::errc{} || stop != end || !std::isfinite(value)) {
         from.refuse("a number in range");
     }

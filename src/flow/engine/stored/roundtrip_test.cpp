@@ -134,15 +134,15 @@ void fill_fields(T& value) {
     }
 }
 
-template <class Body, std::size_t index = 0>
+template <class Body, std::size_t Index = 0>
 Body body_of(std::size_t chosen) {
-    if constexpr (index < std::variant_size_v<Body>) {
-        if (index == chosen) {
-            Body body(std::in_place_index<index>);
-            fill_fields(*std::get_if<index>(&body));
+    if constexpr (Index < std::variant_size_v<Body>) {
+        if (Index == chosen) {
+            Body body(std::in_place_index<Index>);
+            fill_fields(*std::get_if<Index>(&body));
             return body;
         }
-        return body_of<Body, index + 1>(chosen);
+        return body_of<Body, Index + 1>(chosen);
     } else {
         RC_FAIL("no such kind");
     }

@@ -220,7 +220,7 @@ TEST_P(ProviderActivities, ATurnThatReadAnAnswerEndsItsActivity) {
     EXPECT_TRUE(idle()) << "the answer was read, not sent";
 }
 
-// Somebody else may run it now, so its answer must not be believed.
+// Another worker may run it now, so its answer must not be believed.
 TEST_P(ProviderActivities, ATurnThatReadTheAnswerOfALostActivityIsNotCommitted) {
     queue("a", {"charge"});
     const auto lost = taken("charge", {.lease = 10s});

@@ -1,4 +1,4 @@
-// Activities that nobody waits for any more. A turn removes them, and whoever runs one notices by
+// Activities that are no longer awaited. A turn removes them, and a worker that runs one notices by
 // its lost lease; the provider does not judge by the state of the instance.
 #include "provider/test/provider_fixture.hpp"
 
@@ -17,8 +17,8 @@ TEST_P(ProviderCancellation, AnActivityOfALiveInstanceIsTakenAndRenewed) {
     EXPECT_TRUE(renew(held, 10s));
 }
 
-// An end takes the activities with it: nobody is left to hear of them, and a worker that holds one
-// learns it like a cancellation.
+// An end removes the activities: no turn is left to take their answers, and a worker that holds one
+// sees it as a cancellation.
 TEST_P(ProviderCancellation, AnEndedInstanceLeavesNoActivities) {
     HOLDFAST_CHECK("runtime fetch_returns_terminal_state_when_orchestration_completed");
     HOLDFAST_CHECK("runtime fetch_returns_terminal_state_when_orchestration_failed");

@@ -207,7 +207,7 @@ TEST_P(ProviderDeletion, AListThatLeavesOutAChildIsRefused) {
     EXPECT_EQ(provider.delete_exactly(Ids{"a", "a/1", "a/1/1", "a/2"}, true).instances, 4);
 }
 
-// A child that began after somebody drew up the list.
+// A child that began after the list was made.
 TEST_P(ProviderDeletion, AChildThatStartedMeanwhileSavesItsParent) {
     HOLDFAST_CHECK("runtime +delete_against_a_concurrent_child_start");
     start("a");

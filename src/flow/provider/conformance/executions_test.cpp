@@ -41,7 +41,7 @@ TEST_P(ProviderExecutions, AnInstanceIsPendingUntilItsFirstTurn) {
     EXPECT_EQ(info("a").last_event, 1U);
 }
 
-// A message without an instance waits in a mailbox of its own and is nobody's work.
+// A message without an instance waits in a mailbox of its own and cannot be claimed.
 TEST_P(ProviderExecutions, MailBeforeItsInstanceIsKeptAndMakesNoInstance) {
     HOLDFAST_CHECK("runtime no_instance_creation_on_enqueue");
     EXPECT_EQ(signal("a"), Delivery::early);
@@ -181,7 +181,7 @@ TEST_P(ProviderExecutions, ReplayMayAskOnlyForWhatIsNew) {
     EXPECT_TRUE(provider.load_history("a", 1, 4).events.empty());
 }
 
-// The parent went on; an answer for its former self must be recognisable, whoever brings it.
+// The parent continued as new; an answer for its earlier execution must be recognisable.
 TEST_P(ProviderExecutions, AChildsAnswerNamesTheExecutionThatAsked) {
     HOLDFAST_CHECK("runtime +child_answer_reaches_the_right_parent_execution");
     begin("a", [](ClaimedTurn& first) { first.starts_child(2, "a/kid"); });
@@ -223,7 +223,7 @@ TEST_P(ProviderExecutions, ASuspendedInstanceIsLeftAloneUntilItIsResumed) {
     EXPECT_FALSE(claimed("a").messages.empty());
 }
 
-// Whoever rests still hears that it is to end; other mail waits.
+// A suspended instance still gets a cancel request; other mail waits.
 TEST_P(ProviderExecutions, ARequestToEndReachesASuspendedInstance) {
     for (const bool force : {false, true}) {
         const std::string id = force ? "forced" : "asked";

@@ -95,7 +95,7 @@ TEST_P(ProviderFaults, AnActivityThatNobodyBeganHasFailedOnceThoughTheAnswerIsLo
     EXPECT_EQ(provider.claim_instances({}).at(0).messages.size(), 1U);
 }
 
-// Its end did not arrive, and before that was found out, somebody else has begun it.
+// Its end did not arrive, and before that was found out, another worker has begun it.
 TEST_P(ProviderFaults, AnActivityThatARivalBeganMeanwhileHasNotFailed) {
     ASSERT_EQ(commit(turn(started("a")).schedules(2, "charge")), Committed::yes);
     const ActivityEnd end{{"a", 1, 2}, Uuid{}, ActivityAnswer{2, FailureInfo{.type = "Late"}}};

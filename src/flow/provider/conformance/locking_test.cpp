@@ -1,4 +1,4 @@
-// Who may advance an instance: claims, leases, tokens. A turn takes effect once and as a whole.
+// Claims, leases and tokens of instances. A turn takes effect once and as a whole.
 #include <set>
 
 #include "provider/test/provider_fixture.hpp"
@@ -161,7 +161,7 @@ TEST_P(ProviderLocking, AClaimedInstanceIsNobodyElsesUntilItsLeaseRunsOut) {
     EXPECT_EQ(commit(turn(bob)), Committed::yes);
 }
 
-// Nobody else wanted it, and still: a lease that has run out is no right to write.
+// Even without a rival, a lease that has run out does not allow a write.
 TEST_P(ProviderLocking, ATurnAfterTheLeaseIsLostEvenWithoutARival) {
     HOLDFAST_CHECK("runtime lock_expiration_during_ack");
     start("a");

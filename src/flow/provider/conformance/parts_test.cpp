@@ -46,7 +46,7 @@ protected:
         }
         return all;
     }
-    // From now on nobody can delete more rows of history in one transaction than that.
+    // From now on no transaction can delete more rows of history than that.
     void forbid_more_than(int rows) {
         if (GetParam().backend == test::Backend::postgres) {
             db.execute(

@@ -1,5 +1,7 @@
 // Attempts are counted, so that what can never succeed can be ended. The provider counts; the
 // runtime decides how much is too much.
+#include <algorithm>
+
 #include "provider/test/provider_fixture.hpp"
 
 namespace holdfast::flow::tests {
@@ -19,7 +21,7 @@ TEST_P(ProviderPoison, EveryClaimOfAnInstanceCounts) {
         EXPECT_TRUE(provider.abandon_instance(claim, 0ms, false));
     }
     (void)claimed("a", 5s);
-    db.advance_clock(5s);  // Nobody gave it back; it still counts.
+    db.advance_clock(5s);  // It was not given back; it still counts.
     EXPECT_EQ(claimed("a").attempt, 5);
 }
 
@@ -65,7 +67,7 @@ TEST_P(ProviderPoison, AnAttemptThatIsIgnoredDoesNotCount) {
     }
 }
 
-// Whoever gives back twice, or gives back mail that no claim has counted, must not earn attempts.
+// Giving back twice, or giving back mail that no claim has counted, must not earn attempts.
 TEST_P(ProviderPoison, NoCountFallsBelowZero) {
     HOLDFAST_CHECK("runtime ignore_attempt_never_goes_negative");
     queue("a", {"charge"});
@@ -97,6 +99,42 @@ TEST_P(ProviderPoison, ABatchCountsAsItsWorst) {
     ASSERT_EQ(claim.messages.size(), 2U);
     EXPECT_EQ(claim.messages[0].attempt, 3);
     EXPECT_EQ(claim.messages[1].attempt, 1);
+}
+
+// A process that dies takes down everything it has claimed, and the counts do not tell which of
+// them killed it. From some count on an instance is claimed alone.
+TEST_P(ProviderPoison, WhatWasClaimedOftenSharesNoClaim) {
+    const ClaimInstances shared{.lease = 5s, .count = 10, .attempts_shared_max = 2};
+    start("a");
+    start("b");
+    for (int life = 0; life < 2; ++life) {
+        EXPECT_EQ(provider.claim_instances(shared).size(), 2U);
+        db.advance_clock(5s);
+    }
+    start("young");
+    std::vector<std::string> claimed_now;
+    std::vector<std::string> named;
+    for (const ClaimedInstance& one : provider.claim_instances(shared)) {
+        EXPECT_NE(one.claimed, one.alone) << one.instance;
+        (one.claimed ? claimed_now : named).push_back(one.instance);
+    }
+    EXPECT_EQ(claimed_now, std::vector<std::string>{"young"});
+    std::ranges::sort(named);
+    EXPECT_EQ(named, (std::vector<std::string>{"a", "b"}));
+    EXPECT_EQ(db.number("SELECT max(attempts) FROM flow_messages"), 2) << "nothing was counted";
+
+    ClaimInstances alone = shared;
+    alone.alone = true;
+    const auto one = provider.claim_instances(alone);
+    ASSERT_EQ(one.size(), 1U);
+    EXPECT_TRUE(one[0].claimed);
+    EXPECT_EQ(one[0].attempt, 3);
+    EXPECT_EQ(one[0].messages.size(), 1U);
+    const auto other = provider.claim_instances(alone);
+    ASSERT_EQ(other.size(), 1U);
+    EXPECT_NE(other[0].instance, one[0].instance);
+    EXPECT_EQ(other[0].attempt, 3);
+    EXPECT_TRUE(provider.claim_instances(alone).empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, ProviderPoison, every_setting(), setting_name);

@@ -95,8 +95,8 @@ TEST_P(ProviderCrowd, TenDispatchersGetTenInstances) {
     EXPECT_EQ(loot.most(), 1);
 }
 
-// As runtimes do: each asks for as many as it can use, and all see the same. Where nobody waits for
-// a row, a claim that loses one race loses all that it wanted to take.
+// As runtimes do: each asks for as many as it can use, and all see the same. Where transactions do
+// not wait for a row, a claim that loses one race loses all that it wanted to take.
 TEST_P(ProviderCrowd, RivalsWhoWantManyLoseFewRaces) {
     constexpr int instances = 96;
     constexpr int dispatchers = 8;
@@ -235,7 +235,7 @@ TEST_P(ProviderCrowd, NoActivityIsTakenTwice) {
 // instance the mail for the next. A lost turn would end the chain, a doubled one would show twice.
 TEST_P(ProviderCrowd, NoTurnIsLostOrDoubled) {
     HOLDFAST_CHECK("runtime +dispatchers_lose_and_double_nothing");
-    // All of them go for the same candidates here, and most lose their race where nobody waits.
+    // All of them try the same candidates here, and most lose their race where none waits.
     const int instances = GetParam().backend == test::Backend::dsql ? 40 : 200;
     constexpr int dispatchers = 8;
     constexpr EventId turns_each = 3;

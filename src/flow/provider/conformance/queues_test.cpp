@@ -1,4 +1,4 @@
-// Mail: when it is seen, in which order, and what becomes of mail that nobody can read.
+// Mail: when it is visible, in which order, and what happens to mail that cannot be read.
 #include "provider/test/provider_fixture.hpp"
 
 namespace holdfast::flow::tests {
@@ -104,7 +104,7 @@ TEST_P(ProviderQueues, EveryKindOfMessageArrivesAsItWasSent) {
     }
 }
 
-// Mail can come before its instance; it is kept a while, and then nobody will ever want it.
+// Mail can come before its instance; it is kept for a while, and then it is deleted.
 TEST_P(ProviderQueues, MailOfAnInstanceThatNeverStartsIsSweptAway) {
     HOLDFAST_CHECK("runtime orphan_queue_messages_dropped");
     EXPECT_EQ(provider.send({"ghost", {.body = ChannelMessage{"box", text("hello")}}}),

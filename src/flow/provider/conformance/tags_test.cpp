@@ -93,7 +93,7 @@ TEST_P(ProviderTags, AFilterHasOneToFiveTags) {
     EXPECT_EQ(take_all({.tags = TagFilter::only({"1", "2", "3", "4", "5"})}), Names{"five"});
 }
 
-// A tag for each customer, and long work for many of them: whoever comes next is seen all the same.
+// A tag for each customer, and long work for many of them: the next one is seen all the same.
 TEST_P(ProviderTags, ManyTagsThatAreBusyHideNoOther) {
     constexpr std::size_t customers = 70;
     begin("a", [&](ClaimedTurn& first) {

@@ -170,8 +170,8 @@ TEST_P(ProviderVersions, AnExecutionDoesNotInheritThePinOfTheOneBefore) {
 
 // --- histories that cannot be read --------------------------------------------------------------
 
-// A claim does not read the history, so what is left out is never parsed, and what is damaged is
-// found by whoever loads it; the claim is held and has counted.
+// A claim does not read the history, so a history that is left out is never parsed, and a damaged
+// one is found when it is loaded; the claim is held and has counted.
 TEST_P(ProviderVersions, ADamagedHistoryIsFoundByThoseWhoMayReadIt) {
     HOLDFAST_CHECK("runtime fetch_corrupted_history_filtered_vs_unfiltered");
     HOLDFAST_CHECK("runtime fetch_filter_applied_before_history_deserialization");

@@ -56,7 +56,7 @@ inline std::ostream& operator<<(std::ostream& out, const Setting& setting) {
     return out << to_string(setting.backend) << ", conflicts: " << setting.conflict_every;
 }
 
-// Every second commit: whoever works alone fails once and then succeeds.
+// Every second commit: a transaction without a rival fails once and then succeeds.
 [[nodiscard]] inline auto every_setting() {
     return testing::Values(Setting{test::Backend::sqlite},
                            Setting{test::Backend::postgres},
@@ -239,7 +239,7 @@ private:
     return ClaimedTurn(claim);
 }
 
-// Conflicts are tried again after a millisecond; who comes first is taken first, everywhere.
+// Conflicts are retried after a millisecond; work is taken in order of arrival everywhere.
 [[nodiscard]] inline SqlProviderOptions quick() {
     SqlProviderOptions options;
     options.spare_candidates = 0;

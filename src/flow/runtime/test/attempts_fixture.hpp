@@ -57,7 +57,7 @@ inline std::int64_t attempt(ActivityContext& ctx, std::int64_t failures) {
     tried.add({.key = ctx.idempotency_key(),
                .number = ctx.attempt(),
                .note = ctx.last_heartbeat<std::int64_t>().value_or(0)});
-    ctx.heartbeat(std::int64_t{ctx.attempt() * 10});
+    ctx.heartbeat(std::int64_t{ctx.attempt()} * 10);
     if (tried.meanwhile) {
         tried.meanwhile(ctx);
     }

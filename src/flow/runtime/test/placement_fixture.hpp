@@ -43,7 +43,7 @@ protected:
         on = which.name;
         return which.runtime.run_until_idle();
     }
-    // Each in its turn, until nobody has anything to do.
+    // Each in its turn, until all are idle.
     void everybody_works() {
         for (bool worked = true; worked;) {
             worked = false;

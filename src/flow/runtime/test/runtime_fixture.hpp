@@ -49,7 +49,7 @@ struct Seen {
 };
 inline Seen seen;
 
-inline std::string greet(std::string name) {
+inline std::string greet(const std::string& name) {
     seen.count("greet " + name);
     return "hello " + name;
 }
@@ -64,7 +64,7 @@ inline std::int64_t refuse(std::int64_t times_before_success) {
     }
     return seen.of("refuse");
 }
-inline std::string hold(ActivityContext& ctx, std::string what) {
+inline std::string hold(ActivityContext& ctx, const std::string& what) {
     seen.count("hold " + what);
     if (seen.meanwhile) {
         seen.meanwhile(ctx);
@@ -148,7 +148,7 @@ inline Workflow<std::int64_t> parent(Context& ctx, std::int64_t children) {
 
 inline Workflow<std::int64_t> loop(Context& ctx, std::int64_t round, std::int64_t rounds) {
     ctx.kv().set("round", round);
-    std::int64_t next = co_await ctx.activity<&add>(round, 1);
+    const std::int64_t next = co_await ctx.activity<&add>(round, 1);
     if (next <= rounds) {
         co_return again(next, rounds);
     }
@@ -164,7 +164,7 @@ inline Workflow<std::string> sleeper(Context& ctx, std::int64_t seconds) {
 inline Workflow<std::string> listener(Context& ctx, std::int64_t messages) {
     std::string heard;
     for (std::int64_t i = 0; i < messages; ++i) {
-        std::string message = co_await ctx.receive(inbox);
+        const std::string message = co_await ctx.receive(inbox);
         heard += message;
         ctx.status(heard);
     }
@@ -188,7 +188,7 @@ inline Workflow<std::string> cleaner(Context& ctx) {
 
 inline Workflow<std::int64_t> retrier(Context& ctx, std::int64_t failures, std::int64_t attempts) {
     const RetryPolicy policy{.attempts = static_cast<int>(attempts), .first = 10s};
-    std::int64_t value = co_await ctx.activity<&refuse>(failures).retry(policy);
+    const std::int64_t value = co_await ctx.activity<&refuse>(failures).retry(policy);
     co_return value;
 }
 
@@ -207,13 +207,13 @@ inline Workflow<std::string> teller(Context& ctx) {
         }
         return level = wanted;
     });
-    std::string message = co_await ctx.receive(inbox);
+    const std::string message = co_await ctx.receive(inbox);
     co_return message + " " + std::to_string(level);
 }
 
 inline Workflow<std::string> keeper(Context& ctx, std::string key) {
     ctx.kv().set(key, std::string("first"));
-    std::string text = co_await ctx.activity<&greet>(key);
+    const std::string text = co_await ctx.activity<&greet>(key);
     ctx.kv().set(key, text);
     co_return ctx.kv().get<std::string>(key).value_or("nothing");
 }
@@ -233,7 +233,7 @@ inline Workflow<std::string> identity(Context& ctx, std::string tag, std::string
 inline Workflow<std::int64_t> counter(Context& ctx) {
     std::int64_t total = 0;
     for (;;) {
-        std::string message = co_await ctx.receive(inbox);
+        const std::string message = co_await ctx.receive(inbox);
         if (message == "stop") {
             co_return total;
         }

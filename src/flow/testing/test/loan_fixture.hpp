@@ -1,4 +1,4 @@
-// What the tests of the kit tell their stories with: a loan that somebody has to decide on.
+// The workflows of the kit's tests: a loan that waits for a decision.
 #pragma once
 
 #include <chrono>
@@ -22,8 +22,8 @@ inline constexpr Channel<std::string> decisions{"decision"};
 inline constexpr Query<int()> reminders_so_far{"reminders_so_far"};
 inline constexpr Update<int(int)> set_patience{"set_patience"};
 
-inline void nudge(std::string /*officer*/) {}
-inline int quote(std::string bank) {
+inline void nudge(const std::string& /*officer*/) {}
+inline int quote(const std::string& bank) {
     return static_cast<int>(bank.size());
 }
 
@@ -34,7 +34,7 @@ HOLDFAST_NAME(holdfast::flow::tests::quote, "test.quote");
 
 namespace holdfast::flow::tests {
 
-// Reminds somebody every day, for three days.
+// Reminds an officer every day, for three days.
 inline Workflow<std::string> review(Context& ctx, Loan loan) {
     int reminders = 0;
     ctx.on(reminders_so_far, [&reminders] { return reminders; });
@@ -59,7 +59,7 @@ inline Workflow<int> tender(Context& ctx, std::string prefix) {
         offers.push_back(ctx.activity<&quote>(prefix + bank));
     }
     int best = 0;
-    for (int offer : co_await all(std::move(offers))) {
+    for (const int offer : co_await all(std::move(offers))) {
         best = std::max(best, offer);
     }
     co_return best;

@@ -21,7 +21,7 @@ inline Scenario shipped(const std::string& name,
         .scenario;
 }
 
-// With the pool that ships.
+// With the current pool.
 inline Scenario fleet(const std::string& name, std::vector<Override> overrides = {}) {
     return shipped(name, Profile::standard, std::move(overrides));
 }
@@ -33,6 +33,7 @@ inline constexpr auto owned = [](const Sample& s) { return s.owned(); };
 template <class Figure>
 auto per_service(const Result& result, Figure figure) {
     std::vector<decltype(figure(result.last.front()))> all;
+    all.reserve(result.last.size());
     for (const Sample& sample : result.last) {
         all.push_back(figure(sample));
     }

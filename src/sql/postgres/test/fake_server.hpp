@@ -1,4 +1,4 @@
-// A server that lets nobody in, and says why.
+// A server that refuses every login, and says why.
 #pragma once
 
 #include <cstdint>

@@ -48,7 +48,7 @@ protected:
         const std::lock_guard lock(mutex_);
         auto& kept = statements_[std::string(text)];
         if (!kept) {
-            kept = std::make_unique<Rendered>(render(Product::sqlite, text, text));
+            kept = std::make_unique<Rendered>(render(dialect_named("sqlite"), text, text));
         }
         return *kept;
     }
@@ -115,7 +115,7 @@ private:
     std::map<std::string, std::unique_ptr<Rendered>> statements_;
 };
 
-// While it exists the disk takes no byte.
+// While it exists, every write to the disk fails.
 class BrokenDisk {
 public:
     BrokenDisk() : handler_(std::signal(SIGXFSZ, SIG_IGN)) {

@@ -1,4 +1,4 @@
-// Broken beliefs stop the process, in every build: carrying on with damaged state is worse.
+// Broken invariants stop the process, in every build: continuing with damaged state is worse.
 #pragma once
 
 #include <source_location>
@@ -9,7 +9,7 @@ namespace holdfast {
 
 }  // namespace holdfast
 
-// One belief per assert.
+// One condition per assert.
 #define HOLDFAST_ASSERT(belief) \
     (static_cast<bool>(belief)  \
          ? static_cast<void>(0) \

@@ -1,4 +1,4 @@
-// Time, as something that is handed in.
+// Time, passed in by the caller.
 //
 // Steady time measures how long; wall time says when, for people and for keys. Boot time is the
 // same for all processes of a machine until it is started again, and nothing sets it: it decides
@@ -27,14 +27,14 @@ public:
     [[nodiscard]] virtual std::chrono::microseconds boot_now() const = 0;
 
     // Sleeps until `until` by this clock. False if the stop token fired first, and then at once.
-    // NOLINTNEXTLINE(modernize-use-nodiscard): whoever sleeps may look for itself why it woke.
+    // NOLINTNEXTLINE(modernize-use-nodiscard): a caller may check by itself why it woke.
     virtual bool sleep_until(Steady until, const std::stop_token& stop) const = 0;
 };
 
 // The machine's own clocks.
 [[nodiscard]] const Clock& system_clock() noexcept;
 
-// The moment after which nobody waits any more. There is no "never": everything has an end.
+// The moment at which a call gives up. There is no "never": everything has an end.
 class Deadline {
 public:
     [[nodiscard]] static Deadline at(Steady when) noexcept { return Deadline{when}; }

@@ -123,7 +123,7 @@ public:
     // Everything in force, in alphabetical order.
     [[nodiscard]] std::vector<Effective> effective() const;
 
-    // What was overlooked for lenient settings; for the log, once there is one.
+    // Values that lenient settings ignored; to be logged once there is a logger.
     [[nodiscard]] const std::vector<std::string>& warnings() const noexcept { return warnings_; }
 
 private:

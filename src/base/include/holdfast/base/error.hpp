@@ -11,10 +11,10 @@
 
 namespace holdfast {
 
-// What kind of trouble. A code exists only where some caller acts differently on it; the rest is
-// told by the message.
+// Kind of error. A code exists only where some caller acts differently on it; the message has the
+// rest.
 enum class Code {
-    invalid_argument,  // Refused at the door; nothing was tried.
+    invalid_argument,  // Rejected before any work.
     condition_failed,  // The row is not as the caller believed. A normal answer: reload, decide.
     conflict,          // Rolled back by the database, retried for us, and still losing.
     unavailable,       // No usable connection, or too slow. May work later.
@@ -25,7 +25,7 @@ enum class Code {
     limit_exceeded,  // Larger, longer or more than the database accepts. Never works unchanged.
     cancelled,       // The caller's stop token fired.
     deadline,        // The caller's deadline passed.
-    unauthorized,    // The database refused who we are or what we may do.
+    unauthorized,    // The database refused the login or the permission.
     exhausted,       // The server has no room for another connection.
 };
 
@@ -63,7 +63,7 @@ private:
     std::exception_ptr cause_;
 };
 
-// Refused at the door: nothing was tried, so nothing was applied.
+// Rejected before any work, so nothing was applied.
 class InvalidArgument : public Error {
 public:
     explicit InvalidArgument(std::string message,

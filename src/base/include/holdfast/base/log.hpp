@@ -66,7 +66,7 @@ public:
     }
 };
 
-// Writes nothing. What a library does unless its user asks for more.
+// Writes nothing. The default of the library.
 [[nodiscard]] Logger& null_logger() noexcept;
 
 enum class LogFormat { text, json };

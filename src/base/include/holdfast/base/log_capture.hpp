@@ -1,4 +1,4 @@
-// A logger that keeps its lines, for tests that ask what was said.
+// A logger that keeps its lines, for tests.
 #pragma once
 
 #include <condition_variable>
@@ -17,7 +17,7 @@ namespace holdfast {
 // Safe to share between threads.
 class CapturingLogger final : public Logger {
 public:
-    // Later lines are dropped, so that a loop gone wild does not take the machine with it.
+    // Later lines are dropped, so that a runaway loop does not fill the memory.
     static constexpr std::size_t lines_max = 100'000;
 
     explicit CapturingLogger(Level level = Level::debug) noexcept : level_(level) {}

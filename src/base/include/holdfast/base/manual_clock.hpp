@@ -16,7 +16,7 @@ namespace holdfast {
 // Safe to share between threads: some sleep by it, another one moves it.
 class ManualClock final : public Clock {
 public:
-    // Where the hands stand at first: 2024-01-01T00:00:00Z, an ordinary day.
+    // The initial time: 2024-01-01T00:00:00Z.
     static constexpr Wall first_wall{std::chrono::microseconds{1'704'067'200'000'000}};
 
     explicit ManualClock(Wall wall = first_wall) noexcept : wall_(wall) {}
@@ -32,10 +32,10 @@ public:
     // Requires: `by` is not negative.
     void advance(std::chrono::nanoseconds by);
 
-    // What an operator or a time server does to a machine: wall time jumps, the others do not.
+    // As when an operator or a time server sets the clock: wall time jumps, the others do not.
     void set_wall(Wall wall);
 
-    // What a restart of the machine does, or the move to another one: boot time begins at 0.
+    // As after a restart of the machine, or on another one: boot time begins at 0.
     void restart(std::string boot_id);
 
     // Blocks until at least `count` threads sleep by this clock and are not due yet; false if the
@@ -47,7 +47,7 @@ private:
     mutable std::mutex mutex_;
     mutable std::condition_variable_any changed_;
     mutable std::multiset<Steady> sleepers_;  // When each is due.
-    Steady steady_{std::chrono::hours{1}};    // Not zero, which people use for "never yet".
+    Steady steady_{std::chrono::hours{1}};    // Not zero, which often means "never yet".
     std::chrono::nanoseconds since_wall_set_{0};
     std::string boot_id_ = "the first boot";
     Steady booted_{};

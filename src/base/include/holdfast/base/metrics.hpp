@@ -80,9 +80,9 @@ public:
                                       const std::vector<double>& bounds,
                                       Labels labels = {});
 
-    // For series that change too often to be told every time: `refresh` brings them up to date
-    // whenever somebody is about to read, on the reader's thread, until the handle goes; which
-    // waits for a call under way. Requires: the handle goes before the registry; `refresh` does not
+    // For series that change too often to report each change: `refresh` updates them before every
+    // read, on the reader's thread, until the handle is destroyed, which waits for a call under
+    // way. Requires: the handle goes before the registry; `refresh` does not
     // throw, and uses handles of series but nothing else of the registry.
     [[nodiscard]] Refresher refresh_with(std::function<void()> refresh);
 

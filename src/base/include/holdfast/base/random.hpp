@@ -1,4 +1,4 @@
-// Randomness, as something that is handed in.
+// Randomness, passed in by the caller.
 #pragma once
 
 #include <cstddef>

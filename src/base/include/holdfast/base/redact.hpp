@@ -1,4 +1,4 @@
-// What of a secret may be shown.
+// Hides secrets in text that is shown.
 #pragma once
 
 #include <string>

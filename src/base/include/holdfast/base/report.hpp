@@ -64,7 +64,7 @@ private:
 class Chart {
 public:
     // Axes from 0 to `x_most` and `y_most`. Requires: both positive.
-    Chart(std::string title, std::string x_unit, double x_most, double y_most);
+    Chart(std::string title, std::string_view x_unit, double x_most, double y_most);
 
     void line(std::string_view css, std::string_view label, const std::vector<Point>& points);
     // Between two lines over the same x.

@@ -26,7 +26,7 @@ struct SnowflakeOptions {
     std::chrono::milliseconds wait_max{1000};
 };
 
-// One per process, shared by all who need ids: two generators with one node repeat each other's
+// One per process, shared by all callers: two generators with one node repeat each other's
 // ids. Safe to share between threads.
 class Snowflake {
 public:
@@ -49,7 +49,7 @@ private:
     std::int64_t sequence_ = 0;  // Of the id made last.
 };
 
-// A node for those who configure none: from the host's name, random for the empty name. A guess: of
+// The default node: from the host's name, random for the empty name. A guess: of
 // 38 hosts two share a node with even chance, and two processes of one host always do.
 [[nodiscard]] int node_from_host(std::string_view name);
 

@@ -12,7 +12,7 @@
 namespace holdfast {
 
 // Whole numbers with the units d, h, m, s, ms, us, ns, larger units first, each at most once. A
-// number without a unit is refused, except 0: nobody can tell whether 30 means seconds.
+// number without a unit is refused, except 0: 30 need not mean seconds.
 // Requires: at most about 292 years. Else invalid_argument, saying what is wrong with the text.
 [[nodiscard]] std::chrono::nanoseconds parse_duration(std::string_view text);
 

@@ -29,7 +29,7 @@ struct Uuid {
     friend auto operator<=>(const Uuid&, const Uuid&) = default;
 };
 
-// 128 random bits as 22 characters of base64url: who holds it may act. A secret; never logged.
+// 128 random bits as 22 characters of base64url. Proves a lease. A secret; never logged.
 [[nodiscard]] std::string make_token();
 
 }  // namespace holdfast

@@ -1,4 +1,4 @@
-// Certificates for a gateway of one's own.
+// Certificates for a local gateway.
 #pragma once
 
 #include <filesystem>
@@ -13,8 +13,8 @@ struct Certificates {
     std::filesystem::path key;        // Readable by its owner only.
 };
 
-// A new authority, and a certificate of it for these names ("*.dsql.us-east-1.on.aws"), as PEM
-// files in `folder`, which must exist. The authority's own key is thrown away.
+// Creates an authority and a certificate signed by it for these names ("*.dsql.us-east-1.on.aws"),
+// as PEM files in `folder`, which must exist. The authority's own key is not kept.
 [[nodiscard]] Certificates make_certificates(const std::filesystem::path& folder,
                                              const std::vector<std::string>& names);
 

@@ -2,7 +2,7 @@
 //
 // The same places as in the AWS SDKs, in their order: the environment, the shared files with their
 // profiles, a process, a web identity, the container's endpoint, the instance's metadata. The first
-// place that is set up must deliver; what it gives is kept, and renewed before it expires. No
+// place that is set up must return keys; they are kept, and renewed before they expire. No
 // message and no log line contains a key's secret.
 #pragma once
 
@@ -28,21 +28,21 @@ class CredentialProvider {
 public:
     virtual ~CredentialProvider() = default;
 
-    // May block until `deadline`. Unauthorized if there are none, unavailable if they cannot be had
-    // now, invalid_argument if somebody has to correct a file or a variable.
+    // May block until `deadline`. Unauthorized if there are none, unavailable if a source does not
+    // answer now, invalid_argument if a file or a variable has to be corrected.
     [[nodiscard]] virtual Credentials get(Deadline deadline, const std::stop_token& stop) = 0;
 
-    // A server has refused them: they are looked up anew when next asked for.
+    // A server has refused the keys: the next get() looks them up again.
     virtual void forget() noexcept = 0;
 
-    // Where they came from, for people: "environment". Empty before the first get().
+    // Where they came from, for messages: "environment". Empty before the first get().
     [[nodiscard]] virtual std::string source() const = 0;
 };
 
-// Keys that somebody has at hand.
+// Keys that are already known.
 [[nodiscard]] std::unique_ptr<CredentialProvider> fixed_credentials(Credentials credentials);
 
-// A variable of the environment; what is empty is not there.
+// A variable of the environment; an empty one counts as not set.
 using Variables = std::function<std::optional<std::string>(const char* name)>;
 [[nodiscard]] std::optional<std::string> process_variable(const char* name);
 
@@ -57,13 +57,13 @@ struct CredentialOptions {
     // One request to a local service, one to the service for web identities or one process.
     std::chrono::milliseconds metadata_timeout{1000};
     std::chrono::milliseconds service_timeout{5000};
-    // Of a request that was answered with "try later".
+    // For a request that was answered with "try later".
     int attempts_max = 3;
     std::chrono::milliseconds attempt_pause{100};
 };
 
-// Keys with less than this left are renewed when asked for; until they are dead, a failure to do so
-// is only a warning.
+// get() renews keys with less than this left; until they have expired, a failed renewal is only a
+// warning.
 inline constexpr std::chrono::minutes credential_margin{5};
 
 class CredentialChain final : public CredentialProvider {
@@ -79,7 +79,8 @@ private:
 
     const CredentialOptions options_;
     const Clock& clock_;
-    // Held while looking: concurrent first look-ups of an instance's credentials fail in practice.
+    // Held during a look-up: concurrent first look-ups of an instance's credentials fail in
+    // practice.
     mutable std::mutex resolving_;
     mutable std::mutex mutex_;
     std::optional<Credentials> known_;

@@ -10,12 +10,12 @@
 
 namespace holdfast::dsql {
 
-// The name as tokens, limits and leases know it: without blanks around it, in lower case, without a
+// The form that tokens, limits and leases use: without blanks around it, in lower case, without a
 // port.
 [[nodiscard]] std::string normal_endpoint(std::string_view text);
 
-// The region in a normal endpoint; empty if the name has another form, and then somebody has to say
-// it.
+// The region in a normal endpoint; empty if the name has another form: the region then has to be
+// configured.
 [[nodiscard]] std::optional<std::string> region_of(std::string_view endpoint);
 
 // The first label of a normal endpoint.

@@ -1,4 +1,4 @@
-// Every kind of database that there is, for programs that take any URL.
+// Every supported kind of database, for programs that take any URL.
 //
 //   sql::Database db(url, dsql::every_database());
 //   return flow::command_line(registry, argc, argv, dsql::every_database());
@@ -10,7 +10,7 @@ namespace holdfast::dsql {
 
 // `options` with a source for dsql:// URLs, beside sqlite: and postgres://, which need none. It
 // takes the AWS credentials and the region from where the AWS SDKs look, and a fleet's defaults;
-// dsql_source() has more to choose from.
+// dsql_source() has more options.
 [[nodiscard]] sql::DatabaseOptions every_database(sql::DatabaseOptions options = {});
 
 }  // namespace holdfast::dsql

@@ -20,13 +20,13 @@
 
 namespace holdfast::dsql {
 
-// Connections that are open before anybody asks for them, because opening is what is scarce.
+// Connections that are opened before they are needed, because the rate of openings is limited.
 struct ReservoirConfig {
-    bool enabled = true;        // Else one is opened when it is needed.
+    bool enabled = true;        // Else a connection is opened when it is needed.
     int ready = 0;              // Kept open; 0: as many as the pool may have.
-    std::optional<int> warm{};  // So many are open when the database is; empty: as `ready`.
+    std::optional<int> warm{};  // Awaited at the start; empty: as `ready`.
     std::chrono::nanoseconds warm_up_max =
-        std::chrono::seconds{30};  // Or else this time has passed.
+        std::chrono::seconds{30};  // The longest wait for `warm`.
     std::chrono::nanoseconds life = std::chrono::minutes{50};
     std::chrono::nanoseconds life_jitter = std::chrono::minutes{5};
     std::chrono::nanoseconds guard = std::chrono::seconds{45};
@@ -46,7 +46,7 @@ struct FleetConfig {
     std::chrono::seconds token_life{900};
 
     ReservoirConfig reservoir{};
-    int opening_max = 8;                                               // At a time.
+    int opening_max = 8;                                               // Concurrent openings.
     std::chrono::nanoseconds open_timeout = std::chrono::seconds{30};  // One opening, all phases,
     std::chrono::seconds connect_timeout{10};  // and of that TCP, TLS and login.
 
@@ -62,38 +62,39 @@ struct FleetConfig {
 
     int fleet_size = 10;  // Divides what is shared while DynamoDB does not answer.
     std::string service = "unknown";
-    // Of the cluster and its tables, where neither the URL nor the endpoint's name says it.
+    // Of the cluster and its tables, if neither the URL nor the endpoint's name contains it.
     std::string region{};
     std::string dynamodb_endpoint{};  // For tests: http://host:port instead of the region's.
     pool::FleetLimits limits{};       // Only tests change it,
     pool::Limits pool_limits{};       // and this.
 };
 
-// The settings below `dsql.`, with the environment names that operators know.
+// The settings below `dsql.`, with their environment variables.
 [[nodiscard]] Settings fleet_settings();
 
-// Invalid_argument, naming the settings, for limits that are none and for those that contradict
-// each other; with dsql.strict also for values in the environment that were not understood.
+// Invalid_argument, naming the settings, for limits that are not positive and for settings that
+// contradict each other; with dsql.strict also for values in the environment that were not
+// understood.
 // Requires: `config` was loaded with fleet_settings().
 [[nodiscard]] FleetConfig fleet_config(const Config& config);
 
-// A setting that is not done as it says, which an operator is told; dsql.strict refuses it.
+// A setting that is not applied as given. It is logged; dsql.strict refuses it.
 struct Overruled {
     std::string key;
     std::string why;
 };
 [[nodiscard]] std::vector<Overruled> overruled(const Config& config);
 
-// How a pool of at most `target` connections keeps them. Invalid_argument if more are to be ready
-// than there may be.
+// The configuration of a pool of at most `target` connections. Invalid_argument if more should be
+// ready than the pool may have.
 [[nodiscard]] pool::Config pool_config(const FleetConfig& fleet, int target);
 
-// What this process is called in leases and metrics: `service`, else SERVICES of the environment,
+// The name of this process in leases and metrics: `service`, else SERVICES of the environment,
 // else the name of its executable.
 [[nodiscard]] std::string service_name(const FleetConfig& fleet);
 
-// The same fleet, for a command that ends soon: it opens what it needs when it needs it, and does
-// not wait for others to start.
+// The same fleet, for a command that ends soon: it opens connections when it needs them, and starts
+// without a delay.
 [[nodiscard]] FleetConfig for_one_command(FleetConfig fleet);
 
 // How long this process waits before its first connection.

@@ -1,9 +1,8 @@
-// A cluster of one's own: PostgreSQL's protocol as Aurora DSQL speaks it, over a real
-// PostgreSQL 15.
+// A local cluster: PostgreSQL's protocol as Aurora DSQL speaks it, over a real PostgreSQL 15.
 //
 // It demands TLS, SNI and a signed token, refuses what the service refuses, and checks conflicts at
-// commit: nobody waits for anybody, the first to commit wins, and a client that stalls stops
-// nobody. How that is done over a server with row locks is told in docs/dsql-gateway.md.
+// commit: clients do not wait for each other, the first to commit wins, and a stalled client does
+// not stop others. docs/dsql-gateway.md describes how that works over a server with row locks.
 #pragma once
 
 #include <chrono>
@@ -26,7 +25,7 @@ class Logger;
 
 namespace holdfast::dsql {
 
-// Somebody who may sign tokens.
+// A key with which tokens may be signed.
 struct GatewayKey {
     std::string access_key_id;
     std::string secret;
@@ -48,12 +47,12 @@ struct GatewayLimits {
     double openings_burst = 1000;
     std::size_t startup_bytes = 10'000;  // Of one message before the login, as in PostgreSQL.
     std::chrono::milliseconds login_time{10'000};
-    // Connections before their login; fewer where the process may open few files. One more makes
-    // the oldest of them go.
+    // Connections before their login; fewer where the process may open few files. One more closes
+    // the oldest of them.
     std::size_t strangers = 100;
 };
 
-// Who hears of a changed schema.
+// Which transactions fail because the schema has changed.
 enum class SchemaConflicts : std::uint8_t { off, changed_tables, any_table };
 
 struct GatewayOptions {
@@ -67,13 +66,13 @@ struct GatewayOptions {
     std::filesystem::path certificate;  // PEM, with its chain.
     std::filesystem::path certificate_key;
     std::vector<GatewayKey> keys;
-    std::string region = "us-east-1";  // Where an endpoint's name does not say it.
+    std::string region = "us-east-1";  // If an endpoint's name does not contain it.
     GatewayLimits limits{};
     SchemaConflicts schema_conflicts = SchemaConflicts::changed_tables;
-    bool early_abort = false;  // Tell of a conflict at the statement that meets it.
+    bool early_abort = false;  // Report a conflict at the statement that meets it.
     // Refuse FOR UPDATE without equality on the whole key, and over joins, as the guide says.
     bool documented_for_update = false;
-    std::chrono::milliseconds job_duration{0};  // How long an ASYNC job is said to be at work.
+    std::chrono::milliseconds job_duration{0};  // How long an ASYNC job is reported as running.
     Logger* logger = nullptr;
     const Clock* clock = nullptr;
     // Makes the thread of a connection; may throw std::system_error. Empty: a plain thread.
@@ -81,7 +80,7 @@ struct GatewayOptions {
     ThreadMaker make_thread{};
 };
 
-// Trouble by rule, for those who test how their program takes it.
+// Injected faults, for tests of how a program handles them.
 enum class GatewayFault : std::uint8_t {
     data_conflict,      // OC000.
     schema_conflict,    // OC001.
@@ -98,7 +97,7 @@ struct FaultRule {
     FaultPoint point = FaultPoint::commit;
     GatewayFault fault = GatewayFault::data_conflict;
     int nth = 1;            // Counted from the arming of the rule.
-    int times = 1;          // How many in a row from there.
+    int times = 1;          // Consecutive faults from there.
     std::string cluster{};  // An id, or any cluster.
 };
 
@@ -108,7 +107,7 @@ struct GatewayStats {
     std::int64_t opened = 0;
     std::int64_t commits = 0;  // Of explicit and of wrapped transactions.
     std::int64_t conflicts = 0;
-    std::int64_t detached = 0;  // How often somebody was moved aside.
+    std::int64_t detached = 0;  // Transactions rolled back to let others pass.
     std::int64_t replayed = 0;
     std::int64_t exchanges = 0;  // With the PostgreSQL below, for clients.
 };
@@ -131,10 +130,10 @@ public:
     void disarm();
     // Ends every connection of a cluster, or of all, at once.
     void hang_up(std::string_view cluster = {});
-    // Tells both ways of reporting a conflict apart, for connections opened from now on.
+    // Selects when a conflict is reported, for connections opened from now on.
     void set_early_abort(bool early);
 
-    // Hangs up on everybody and returns when all threads have ended. May be repeated.
+    // Closes all connections and returns when all threads have ended. May be repeated.
     void stop();
 
 private:

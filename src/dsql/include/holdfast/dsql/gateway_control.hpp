@@ -1,4 +1,4 @@
-// A port on which a test, or a person, tells a running gateway to inject faults.
+// An HTTP port on which a running gateway is told to inject faults.
 //
 //   POST   /faults       {"point":"commit","fault":"OC000","nth":2,"times":1,"cluster":"..."}
 //   DELETE /faults       forgets all rules

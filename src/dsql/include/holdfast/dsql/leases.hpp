@@ -1,4 +1,4 @@
-// The tables of a fleet in DynamoDB, for those who look after them: make, look, clean up.
+// Administration of a fleet's tables in DynamoDB: create, show, clean up.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ struct LeaseAdminOptions {
 
 struct TableMade {
     std::string table;
-    bool created = false;         // Else it was there.
-    bool expiry_enabled = false;  // Else it was on.
+    bool created = false;         // Else it existed already.
+    bool expiry_enabled = false;  // Else it was enabled already.
 };
 
 // One block of slots as it stands in the table.
@@ -51,19 +51,19 @@ struct OwnerSeen {
     std::string service{};
     std::string host{};
     std::int64_t leases = 0;
-    std::optional<Wall> until{};  // Empty: its heart was never heard.
-    bool dead = false;            // Its heart was not heard in time, or never.
+    std::optional<Wall> until{};  // Empty: no heartbeat was ever written.
+    bool dead = false;            // Its heartbeat is too old, or was never written.
 };
 
 struct LeasesSeen {
-    std::int64_t counted = 0;  // What the counter says; the owners' leases are what is there.
+    std::int64_t counted = 0;  // By the counter; the owners' leases are those that exist.
     std::vector<OwnerSeen> owners{};
 };
 
 struct LeasesReaped {
     std::int64_t dead_owners = 0;
     std::int64_t freed = 0;
-    std::optional<std::int64_t> drift{};  // Of the counter, which is right now; empty: not known.
+    std::optional<std::int64_t> drift{};  // Of the counter before it was corrected; empty: unknown.
 };
 
 // Each call throws what DynamoDB's client throws: unavailable, unauthorized, not_found.
@@ -74,13 +74,14 @@ public:
     LeaseAdmin(const LeaseAdmin&) = delete;
     LeaseAdmin& operator=(const LeaseAdmin&) = delete;
 
-    // Makes the table if it is not there, waits for it, and lets it forget old items. May be
-    // repeated, and by several at once.
+    // Creates the table if it does not exist, waits for it, and enables the expiry of old items.
+    // May be repeated, also concurrently.
     [[nodiscard]] TableMade setup(const std::string& table,
                                   Deadline deadline,
                                   const std::stop_token& stop);
 
-    // Throws not_found, with the cure, if the table is not there, unavailable if not yet.
+    // Throws not_found, with the cure, if the table does not exist, unavailable if it is being
+    // created.
     void expect(const std::string& table, Deadline deadline, const std::stop_token& stop);
 
     // In order of their numbers; at most blocks_max.
@@ -90,15 +91,15 @@ public:
                                               Deadline deadline,
                                               const std::stop_token& stop);
 
-    // Frees the blocks of dead owners, which others would take only when they need them. Those that
-    // were freed.
+    // Frees the blocks of dead owners, which others would take only when they need them. Returns
+    // the freed blocks.
     [[nodiscard]] std::vector<BlockSeen> reap(const std::string& table,
                                               const std::string& endpoint,
                                               Deadline deadline,
                                               const std::stop_token& stop);
 
-    // The same for leases of single connections; those by whom they are held are in order of their
-    // services. What the dead held is freed, and the counter made true.
+    // The same for leases of single connections, with their owners in order of their services. The
+    // leases of dead owners are freed, and the counter is corrected.
     [[nodiscard]] LeasesSeen show_leases(const std::string& table,
                                          const std::string& endpoint,
                                          Deadline deadline,

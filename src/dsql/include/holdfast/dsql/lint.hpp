@@ -1,8 +1,8 @@
 // Reads SQL as Aurora DSQL would, without a cluster.
 //
-// The text is a script as people write them: statements, each its own transaction unless BEGIN and
-// COMMIT say otherwise, with the meta-commands and COPY data of psql skipped. What is known of a
-// table is what the same script created before.
+// The text is a script: statements, each its own transaction unless BEGIN and
+// COMMIT say otherwise, with the meta-commands and COPY data of psql skipped. Facts about a
+// table come from the statements before in the same script.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace holdfast::dsql {
 
 enum class Severity {
     error,  // The service refuses it.
-    hint,   // The service takes it; older texts, older versions or plain reason advise against it.
+    hint,   // Accepted, but without effect, or refused by the guide or older versions.
 };
 
 // Bytes of the text to be replaced.
@@ -33,7 +33,7 @@ struct Finding {
     std::string sqlstate;  // Of the refusal; empty for a hint.
     std::string reason;    // As the service words it.
     std::string rewrite;   // What to write instead, in a sentence.
-    // What `rewrite` says, done; empty unless the result means the same.
+    // The edits that `rewrite` describes; empty unless the result means the same.
     std::vector<TextEdit> fix;
 };
 
@@ -46,7 +46,7 @@ struct Fixed {
     std::vector<Finding> left;  // Of the new text.
 };
 
-// Applies what is safe until nothing more is.
+// Applies safe fixes until none is left.
 [[nodiscard]] Fixed lint_fix(std::string_view sql);
 
 }  // namespace holdfast::dsql

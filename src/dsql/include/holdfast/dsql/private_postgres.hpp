@@ -1,13 +1,14 @@
-// A PostgreSQL of one's own.
+// A private PostgreSQL server.
 //
 // It listens on a unix socket in a folder of its own, so it needs neither root nor a port, and any
-// number of them run side by side. Between the program and its server stands a watchdog process:
-// whatever becomes of the program, the server ends and the folder goes.
+// number of them run side by side. A watchdog process between the program and its server
+// ends the server and removes the folder, however the program ends.
 #pragma once
 
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -28,17 +29,19 @@ struct PostgresPlan {
     // Must exist, with a short name: the path of a unix socket has at most 107 characters. Holds
     // the socket and the log, and is removed at the end.
     std::filesystem::path folder;
-    // Where the data are, and stay; made if it is not there. Empty: in `folder`, and gone with it.
+    // Where the data are, and stay; created if it does not exist. Empty: in `folder`, removed with
+    // it.
     std::filesystem::path data{};
-    bool fsync = false;  // On: what was committed survives whatever happens.
+    bool fsync = false;  // On: committed data survive a crash of the machine.
     std::map<std::string, std::string> settings{};  // As in postgresql.conf.
-    int owner = 0;  // The process with which it ends at last; 0: this one.
+    int owner = 0;           // The process at whose end the server ends; 0: this one.
+    std::stop_token stop{};  // Ends the wait for a start, which then throws cancelled.
 };
 
 class Watchdog;
 
-// Runs from construction to destruction, which does not shut down but ends at once: stop() first
-// spares the next start a recovery. As root, the server runs as the user `postgres`. Unavailable if
+// Runs from construction to destruction, which kills the server: a stop() before it spares the next
+// start a recovery. As root, the server runs as the user `postgres`. Unavailable if
 // there is no PostgreSQL on this machine or it does not start.
 class PrivatePostgres {
 public:
@@ -58,10 +61,11 @@ public:
 
 private:
     PostgresAddress address_;
+    std::stop_token stop_;
     std::unique_ptr<Watchdog> watchdog_;
 };
 
-// For who does not stay: the server runs until its owner ends, or end_left(). Requires: no `data`.
+// Starts a server that runs until its owner ends, or end_left(). Requires: no `data`.
 void start_and_leave(const PostgresPlan& plan);
 // Ends such a server, whose watchdog then removes the folder; waits for that.
 void end_left(const std::filesystem::path& folder);

@@ -3,14 +3,15 @@
 //   dsql://[user@]<endpoint>[:port][/database]?options
 //
 // The user is `admin` and the database `postgres` unless the URL says otherwise. There is no
-// password: every physical connection gets a token, signed with the AWS credentials that are found
-// here. TLS is verified in full. Options: region (else from the endpoint's name), profile (of the
-// AWS files), hostaddr, port, sslrootcert, sslmode (verify-full, verify-ca or require),
-// connect_timeout, application_name, pool, and reservoir (on or off; else as the fleet says).
+// password: every physical connection gets a token, signed with AWS credentials. TLS is verified in
+// full. Options: region (else from the endpoint's name), profile (of the AWS files), hostaddr,
+// port, sslrootcert, sslmode (verify-full, verify-ca or require), connect_timeout,
+// application_name, pool, and reservoir (on or off; else as the fleet says).
 #pragma once
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include <holdfast/base/clock.hpp>
 #include <holdfast/dsql/credentials.hpp>
@@ -24,6 +25,9 @@ class Metrics;
 }  // namespace holdfast
 
 namespace holdfast::dsql {
+
+// The scheme of URLs of clusters: dsql://ENDPOINT.
+inline constexpr std::string_view url_scheme = "dsql";
 
 struct SourceOptions {
     std::string application = "holdfast";
@@ -40,12 +44,12 @@ struct Target {
     TokenKey key;               // The endpoint, in its one spelling, its region, and the user.
     std::string profile;        // Of the AWS files; empty: as the environment says.
     sql::ConnectParams params;  // For libpq; without the password.
-    int connections = 16;       // At most; a wish, of which the fleet is told.
+    int connections = 16;       // The most that are requested from the fleet.
 };
 
 // Invalid_argument, naming the cure, for a URL that cannot work: no endpoint, a password, an option
 // that is not known, no region, or a mode that does not encrypt.
-// `region` is for an endpoint whose name does not say it, and a URL that does not either.
+// `region` applies if neither the URL nor the endpoint's name contains one.
 [[nodiscard]] Target parse_target(const sql::Url& url,
                                   const std::string& application,
                                   const std::string& region = {});
@@ -53,7 +57,7 @@ struct Target {
 // `configured`, else AWS_REGION or AWS_DEFAULT_REGION of the environment; empty if there is none.
 [[nodiscard]] std::string usual_region(const std::string& configured);
 
-// Waiting for a token, of the time that one opening has.
+// The longest wait for a token within one opening.
 inline constexpr std::chrono::seconds token_patience{5};
 
 // For DatabaseOptions::sources["dsql"]. All databases that are opened through one factory share

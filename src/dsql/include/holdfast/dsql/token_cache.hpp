@@ -1,8 +1,8 @@
-// Tokens for those who open connections, always with enough life left.
+// Tokens for opening connections, always with enough life left.
 //
-// For each key there is one current token, made when first asked for and replaced before it gets
-// old; whoever asks while one is being made shares it. All signing, and all waiting for
-// credentials, happens on one thread of the cache, so a caller's own deadline holds though a
+// For each key there is one current token, made at the first get() and replaced before it gets
+// old; concurrent calls share the token that is being made. All signing, and all waiting for
+// credentials, happens on one thread of the cache, so a caller's own deadline holds even if a
 // credential service hangs.
 #pragma once
 
@@ -48,7 +48,7 @@ struct Token {
 
 // Whether enough is left for an opening that begins now.
 [[nodiscard]] bool is_usable(const TokenLife& life, Wall now) noexcept;
-// From here on a token is to be replaced: after 80 % of its life.
+// When a token is replaced: after 80 % of its life.
 [[nodiscard]] Wall refresh_time(const TokenLife& life) noexcept;
 
 struct TokenCacheOptions {
@@ -61,7 +61,7 @@ struct TokenCacheOptions {
 // Safe to share between threads.
 class TokenCache {
 public:
-    // One look-up of credentials and one signature; callers may be less patient.
+    // The time for one look-up of credentials and one signature; callers may wait for less.
     static constexpr std::chrono::seconds generation_patience{10};
     // Refreshing is tried again after one second, then two, and so on.
     static constexpr std::chrono::seconds retry_first{1};
@@ -76,29 +76,29 @@ public:
     TokenCache(const TokenCache&) = delete;
     TokenCache& operator=(const TokenCache&) = delete;
 
-    // Waits while a token is being made. Throws what kept it from being made; deadline or cancelled
-    // if the caller gives up first; unavailable after stop().
+    // Waits while a token is being made. Throws the error of a failed attempt; deadline or
+    // cancelled if the wait ends first; unavailable after stop().
     [[nodiscard]] Token get(const TokenKey& key, Deadline deadline, const std::stop_token& stop);
 
-    // The server has refused this token: it is not handed out again, and the credentials are looked
-    // up anew. A newer token stays.
+    // The server has refused this token: it is not returned again, and the credentials are looked
+    // up again. A newer token stays.
     void invalidate(const TokenKey& key, const std::string& token);
 
     void clear();
     [[nodiscard]] std::size_t size() const;  // Tokens, usable or not.
 
-    // Where the credentials came from, for people.
+    // Where the credentials came from, for messages.
     [[nodiscard]] std::string credential_source() const { return provider_->source(); }
 
-    // Ends the refreshing and wakes who waits. May be repeated.
+    // Ends the refreshing and wakes all waiting callers. May be repeated.
     void stop();
 
 private:
     struct Entry {
         std::optional<Token> current;
-        bool wanted = false;           // Somebody waits.
-        std::uint64_t finished = 0;    // Generations, whatever became of them.
-        std::optional<Error> failure;  // Of the last one. By value: those who wait each get one.
+        bool wanted = false;           // A caller waits.
+        std::uint64_t finished = 0;    // Generations, successful or not.
+        std::optional<Error> failure;  // Of the last one. By value: each caller gets a copy.
         int failures = 0;              // In a row.
         Steady due = Steady::max();    // When to refresh.
     };

@@ -1,4 +1,4 @@
-// PostgreSQL's protocol: telling one message from the next, and reading and writing their bodies.
+// PostgreSQL's protocol: splitting a stream into messages, and reading and writing their bodies.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@
 
 namespace holdfast::dsql {
 
-// Lent by its stream until the stream is touched again.
+// Views into its stream, valid until the stream is used again.
 struct Message {
     char type;               // 0: a packet without a type, as a client's first ones are.
-    std::uint32_t code = 0;  // Of a packet without a type: what it asks for.
+    std::uint32_t code = 0;  // Of a packet without a type: the request.
     std::string_view body;   // Without type and length.
-    std::string_view bytes;  // All of it, as it came.
+    std::string_view bytes;  // The whole message, as received.
 };
 
 inline constexpr std::uint32_t protocol_3 = 196608;
@@ -35,21 +35,21 @@ public:
     explicit MessageStream(Opening opening, std::size_t longest = longest_message) noexcept
         : untyped_(opening == Opening::untyped), longest_(longest) {}
 
-    // The longest message that is taken from now on.
+    // The longest message that is accepted from now on.
     void limit(std::size_t longest) noexcept { longest_ = longest; }
 
     void append(std::string_view bytes);
     // The next message, or empty if more bytes must come first. Throws Code::limit_exceeded for a
     // message longer than the longest, and Code::internal if the bytes cannot be a message.
     [[nodiscard]] std::optional<Message> next();
-    // True if nothing of a message that has begun waits for its end.
+    // True if no part of an incomplete message is buffered.
     [[nodiscard]] bool empty() const noexcept { return at_ == bytes_.size(); }
 
 private:
     bool untyped_;
     std::size_t longest_;
     std::string bytes_;
-    std::size_t at_ = 0;  // Before it, all has been handed back.
+    std::size_t at_ = 0;  // Everything before it has been returned.
 };
 
 // Reads the body of a message from left to right. A body that ends too soon is Code::internal.
@@ -81,7 +81,7 @@ private:
     std::string body_;
 };
 
-// A whole message, after `out`.
+// Appends a whole message to `out`.
 void append_message(std::string& out, char type, std::string_view body);
 
 }  // namespace holdfast::dsql

@@ -140,6 +140,7 @@ inline std::string brief(const Event& event) {
 
 inline std::vector<std::string> brief(const std::vector<Event>& events) {
     std::vector<std::string> lines;
+    lines.reserve(events.size());
     for (const Event& event : events) {
         lines.push_back(brief(event));
     }
@@ -230,6 +231,7 @@ public:
     [[nodiscard]] Moment now() const { return Moment{milliseconds{now_ms_}}; }
     [[nodiscard]] std::vector<EventId> activities() const {
         std::vector<EventId> ids;
+        ids.reserve(last_.activities.size());
         for (const auto& [id, what] : last_.activities) {
             ids.push_back(id);
         }
@@ -316,7 +318,7 @@ inline Workflow<std::string> reads_inbox(Context& ctx) {
     co_return text;
 }
 inline Workflow<int> waits_for_child(Context& ctx) {
-    int result = co_await ctx.child<&sub>(3);
+    const int result = co_await ctx.child<&sub>(3);
     co_return result;
 }
 

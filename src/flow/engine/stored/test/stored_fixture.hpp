@@ -78,7 +78,7 @@ inline Samples<Event> facts() {
     };
 }
 
-inline Samples<Event> schedules_and_answers() {
+inline Samples<Event> activities_and_answers() {
     const std::string failed = failure_text;
     return {
         {event(2, 0, ActivityScheduled{"shop.capture", Payload{"[1]"}, "s-1", "gpu"}),
@@ -121,6 +121,12 @@ inline Samples<Event> schedules_and_answers() {
         {event(3, 2, ActivityFailedEvent{failure()}),
          R"({"id":3,"source":2,"time_ms":1700000000000,"kind":"activity_failed","failure":)" +
              failed + "}"},
+    };
+}
+
+inline Samples<Event> other_requests_and_answers() {
+    const std::string failed = failure_text;
+    return {
         {event(4, 0, TimerCreated{1700000005000}),
          R"({"id":4,"time_ms":1700000000000,"kind":"timer_created","fire_at_ms":1700000005000})"},
         {event(5, 4, TimerFired{}),
@@ -174,7 +180,8 @@ inline Samples<Event> records() {
 
 inline Samples<Event> events() {
     Samples<Event> all = facts();
-    for (const Samples<Event>& more : {schedules_and_answers(), records()}) {
+    for (const Samples<Event>& more :
+         {activities_and_answers(), other_requests_and_answers(), records()}) {
         all.insert(all.end(), more.begin(), more.end());
     }
     return all;
@@ -205,6 +212,8 @@ inline Samples<MessageBody> messages() {
          R"({"kind":"signal","name":"approve","data":{}})"},
         {CancelMessage{"by ann", true, 30000},
          R"({"kind":"cancel","reason":"by ann","force":true,"grace_ms":30000})"},
+        {CancelMessage{"by ann", true, 0, true},
+         R"({"kind":"cancel","reason":"by ann","force":true,"grace_ms":0,"fail":true})"},
         {SuspendMessage{"lunch"}, R"({"kind":"suspend","reason":"lunch"})"},
         {ResumeMessage{}, R"({"kind":"resume"})"},
         {UpdateMessage{"r-1", "add", Payload{"[1]"}},

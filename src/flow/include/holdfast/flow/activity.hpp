@@ -1,7 +1,7 @@
 // Activities: ordinary functions with side effects.
 //
 //   Receipt capture(Basket basket);                                    // just work
-//   Receipt capture(flow::ActivityContext& ctx, Basket basket);       // that wants to know more
+//   Receipt capture(flow::ActivityContext& ctx, Basket basket);       // with its context
 //   Receipt capture(sql::Tx& tx, Basket basket);                       // in the database itself
 //
 // An activity runs at least once: a crash after its effect and before its answer runs it again. One
@@ -31,7 +31,7 @@ class Tx;
 
 namespace holdfast::flow {
 
-// What an activity may know and say. Lent for the call.
+// What an activity can read and report. Valid only during the call.
 class ActivityContext {
 public:
     ActivityContext(const ClaimedActivity& claim,
@@ -55,18 +55,19 @@ public:
     [[nodiscard]] const std::optional<std::string>& tag() const noexcept { return claim_.task.tag; }
     // 1 for the first attempt. Grows with each, also after one whose process died.
     [[nodiscard]] int attempt() const noexcept { return claim_.attempt; }
-    // How the last attempt that failed did; null if none has.
+    // The failure of the last attempt that failed; null if none has.
     [[nodiscard]] const FailureInfo* last_failure() const noexcept {
         return claim_.last_failure ? &*claim_.last_failure : nullptr;
     }
-    // The same for every attempt: hand it to services that do a thing once per key.
+    // The same for every attempt: pass it to services that deduplicate by key.
     [[nodiscard]] std::string idempotency_key() const;
 
-    // Fires when nobody wants the result any more: cancelled, or the process shuts down.
+    // Fires when the result is no longer needed: the activity was cancelled, or the process shuts
+    // down.
     [[nodiscard]] const std::stop_token& stop_token() const noexcept { return stop_; }
     [[nodiscard]] bool cancelled() const noexcept { return stop_.stop_requested(); }
 
-    // Leaves a note for the next attempt, should this one fail or be lost.
+    // Stores progress that the next attempt can read if this one fails or is lost.
     template <class T>
     void heartbeat(const T& progress) {
         beat_(Payload{Codec<T>::encode(progress)});
@@ -87,9 +88,8 @@ private:
     std::function<void(const Payload&)> beat_;
 };
 
-// How an attempt ends that took `took` since it was claimed: with the activity's answer, or with
-// another attempt, as its policy says. `unit` from 0 to 1 decides where in its jitter the pause
-// lies.
+// Decides how an attempt ends that took `took` since its claim: with the activity's answer, or with
+// another attempt, by its retry policy. `unit` from 0 to 1 selects the pause within its jitter.
 [[nodiscard]] ActivityEnd end_of_attempt(const ClaimedActivity& claim,
                                          std::variant<Payload, FailureInfo> result,
                                          milliseconds took,

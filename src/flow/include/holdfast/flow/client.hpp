@@ -1,4 +1,5 @@
-// Starts workflows, talks to them and looks at them, from any process that reaches the store.
+// Starts workflows, sends them messages and reads their state, from any process that can reach the
+// store.
 #pragma once
 
 #include <chrono>
@@ -31,24 +32,23 @@ struct StartOptions {
 
 // Where a reset takes an instance back to.
 enum class ResetTo : std::uint8_t {
-    // The cause of its end has not happened: the failure that ended it, the time that ran out, or
-    // the request to cancel. If that is its own code, everything that happened stays, and the code
-    // that goes on decides anew. What failed and did not end it stays. Requires: it has failed or
-    // was cancelled.
+    // Just before the cause of its end: the failure that ended it, the timeout, or the cancel
+    // request. If the cause is its own code, all events are kept and the new code decides again.
+    // Failures that did not end it are kept. Requires: it has failed or was cancelled.
     before_failure,
-    event,  // The event of that number is the last that has.
-    start,  // The current execution begins anew.
+    event,  // Just after the event of that id, the last one that is kept.
+    start,  // The start of the current execution.
 };
 struct ResetOptions {
     ResetTo to = ResetTo::before_failure;
     EventId event = 0;
-    std::string version{};  // Of the code that goes on; empty: as before.
+    std::string version{};  // Of the code that continues; empty: as before.
 };
 
 // What a reset will do.
 struct ResetPlan {
     ResetInstance reset;
-    std::optional<Event> cause{};  // Of before_failure: the first event that has not happened.
+    std::optional<Event> cause{};  // Of before_failure: the first event that is not kept.
     EventId last_kept = 0;         // Of the current execution.
     std::vector<Event> cut{};      // What comes after that in the current execution.
 };
@@ -62,8 +62,8 @@ public:
     explicit Client(Store& store);
 
     // --- starting
-    // True if it was created. An instance of that id: already_exists, or false with use_existing;
-    // with restart it is ended first and begins anew.
+    // True if it was created. If the id exists: already_exists, or false with use_existing; with
+    // restart the old instance is ended first.
     template <auto W, class... A>
     bool start(std::string id, A&&... args) {
         return start_with<W>(StartOptions{}, std::move(id), std::forward<A>(args)...);
@@ -93,16 +93,16 @@ public:
         }
         return Expected<R>(failure_of(info));
     }
-    // Until it has ended.
+    // Waits until it has ended.
     [[nodiscard]] InstanceInfo wait(std::string_view id, milliseconds timeout);
-    // Until its custom status is newer than `seen`, or it has ended.
+    // Waits until its custom status is newer than `seen`, or it has ended.
     [[nodiscard]] InstanceInfo wait_for_status(std::string_view id,
                                                std::int64_t seen,
                                                milliseconds timeout);
     // Why it failed. Requires: a status of failed or cancelled.
     [[nodiscard]] static FailureInfo failure_of(const InstanceInfo& info);
 
-    // --- talking
+    // --- messages
     template <class T>
     Delivery signal(std::string_view id,
                     const Channel<T>& channel,
@@ -120,22 +120,25 @@ public:
     Delivery send(std::string_view id, MessageBody message);
     // Asks it to stop; it may clean up for as long as `grace` (0: the runtime's default).
     Delivery cancel(std::string_view id, std::string reason, milliseconds grace = milliseconds{0});
-    // Ends it; its code gets no chance. Either reaches also one that is suspended, which then goes
-    // on to its end, and one that is not due yet.
+    // Ends it without running its code again. Like cancel, it also reaches an instance that is
+    // suspended, which then runs to its end, and one that is not due yet.
     Delivery terminate(std::string_view id, std::string reason);
-    // It rests after its next turn, and its mail waits, until it is resumed.
+    // The same, but it ends as failed, with a failure of type "FailedByOperator" and this reason: a
+    // parent gets it as the failure of its child, and searches find it among the failed.
+    Delivery fail(std::string_view id, std::string reason);
+    // It takes no turns after the next one until it is resumed; its messages are kept.
     Delivery suspend(std::string_view id, std::string reason);
     bool resume(std::string_view id);
     // Takes it back to an earlier point of its current execution, also if it has ended: a new
-    // execution begins with the events up to there and goes on with today's code. Activities that
-    // were under way at that point run again, timers are set again, children that were running go
-    // on; those that were started later are cancelled. Messages that came later are delivered
-    // again. The execution before is kept, with the status `reset`. Returns the new one's number.
+    // execution begins with the events up to there and continues with the current code. Activities
+    // that were open at that point run again, timers are set again, children that were running
+    // continue; those that were started later are cancelled. Messages that came later are delivered
+    // again. The old execution is kept, with the status `reset`. Returns the number of the new one.
     // InvalidArgument or condition_failed: there is no such point.
     ExecutionId reset(std::string_view id, const ResetOptions& options = {});
-    // What that would do now.
+    // What reset would do now.
     [[nodiscard]] ResetPlan plan(std::string_view id, const ResetOptions& options = {});
-    // Throw Failure if the workflow's handler did, or if it has none of that name.
+    // Both throw Failure if the workflow's handler does, or if it has no handler of that name.
     template <class R, class... P, class... A>
     [[nodiscard]] R query(std::string_view id,
                           milliseconds timeout,
@@ -163,7 +166,7 @@ public:
                               std::string_view name,
                               Payload input);
 
-    // --- looking
+    // --- reading
     [[nodiscard]] std::optional<InstanceInfo> info(std::string_view id);
     template <class T>
     [[nodiscard]] std::optional<T> kv(std::string_view id, std::string_view key) {
@@ -171,7 +174,7 @@ public:
         return value ? std::optional<T>(Codec<T>::decode(value->json)) : std::nullopt;
     }
     [[nodiscard]] std::map<std::string, KvEntry> kv_all(std::string_view id);
-    // Until there is such a key. condition_failed if it has ended without, deadline if it is late.
+    // Waits until the key exists. condition_failed if the workflow has ended without it.
     template <class T>
     [[nodiscard]] T wait_for_kv(std::string_view id, std::string_view key, milliseconds timeout) {
         return Codec<T>::decode(wait_for_key(id, key, timeout).json);
@@ -183,23 +186,23 @@ public:
     [[nodiscard]] std::vector<std::string> tree(std::string_view id);
     [[nodiscard]] SystemStats stats();
 
-    // --- keeping house
-    // A line that says whose it is and with which keys it began, and one JSON line per event. Keys
-    // of an execution that came after one which was pruned are not known, and left out.
-    // import_history refuses an id that exists.
+    // --- maintenance
+    // A header line with the instance and the keys that the execution began with, then one JSON
+    // line per event. The keys are left out if an earlier execution was pruned. import_history
+    // refuses an id that exists.
     [[nodiscard]] std::string export_history(std::string_view id, ExecutionId execution = 0);
     void import_history(std::string_view id, std::string_view lines);
     DeleteCounts remove(std::string_view id, bool force = false);
     DeleteCounts remove_ended(const DeleteFilter& filter);
     DeleteCounts prune(std::string_view id, const PruneOptions& options);
-    // Of all instances, also those that run: earlier executions that ended before then, of so many
-    // instances at most.
+    // Removes earlier executions that ended before then, of at most `limit` instances, running ones
+    // included.
     DeleteCounts prune_ended(Moment before, int limit = 1000);
 
     [[nodiscard]] Provider& provider() noexcept;
 
 private:
-    // By a runtime of this process, together with the first turn. False: nothing has happened.
+    // Starts it in a runtime of this process, together with its first turn. False: nothing done.
     [[nodiscard]] bool start_with_first_turn(const StartOptions& options,
                                              std::string_view workflow,
                                              const std::string& id,
@@ -207,7 +210,7 @@ private:
     [[nodiscard]] Payload wait_for_key(std::string_view id,
                                        std::string_view key,
                                        milliseconds timeout);
-    // Unless `fully`, only the status and the output need be true.
+    // Unless `fully`, only the status and the output need be current.
     [[nodiscard]] InstanceInfo wait_for_end(std::string_view id, milliseconds timeout, bool fully);
     template <class... P, class... A>
     [[nodiscard]] static Payload arguments(detail::Types<P...>, A&&... args) {

@@ -19,8 +19,8 @@ namespace holdfast::flow {
 
 namespace detail {
 
-// As the library's dump() writes it, but for two things: JSON has no NaN and no infinity, for which
-// the library writes null; and texts, most of what is large, are written many bytes at a time.
+// Like the library's dump(), except that NaN and infinity, for which the library writes null, are
+// refused, and that strings, most of what is large, are written many bytes at a time.
 inline void write_json(std::string& out, const nlohmann::json& value) {
     if (value.is_string()) {
         out += quote(value.get_ref<const std::string&>());
@@ -68,7 +68,7 @@ struct Codec<T> {
     }
     static T decode(std::string_view text) {
         static_assert(detail::owns_itself<T>,
-                      "what is read back owns what it has: a string instead of a string_view");
+                      "a decoded type must own its data: use a string instead of a string_view");
         try {
             return nlohmann::json::parse(text).get<T>();
         } catch (const nlohmann::json::exception& error) {

@@ -1,9 +1,9 @@
-// What a runtime and a client need of a store, and nothing that knows what a workflow means.
+// What a runtime and a client need from a store. It knows nothing about what workflows do.
 //
-// The provider stores; it never decides. It makes no event, no id of one, and no outcome: the
-// runtime computes those and hands them over. Everything a turn did commits in one transaction, or
-// nothing does. Who may write is decided by tokens: 128 random bits which change with every claim
-// and with every commit, so that a writer who was overtaken is refused.
+// The provider stores; it never decides. It creates no events, event ids or outcomes: the runtime
+// computes them. Everything a turn did commits in one transaction, or nothing does. Tokens decide
+// which writer is accepted: 128 random bits that change with every claim and every commit, so that
+// the write of a stale claim is refused.
 //
 // All methods are safe to call from any thread and any number of processes. They throw Error when
 // the database fails; losing a token is an answer, not an error.
@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -34,7 +35,7 @@ namespace holdfast::flow {
 
 using std::chrono::milliseconds;
 
-// The last two are of executions that another has followed.
+// The last two are for executions that were followed by another one.
 enum class Status : std::uint8_t {
     pending,
     running,
@@ -50,10 +51,10 @@ enum class Status : std::uint8_t {
     return status == Status::completed || status == Status::failed || status == Status::cancelled;
 }
 
-// Why no worker could take the turn of an instance that has mail.
+// Why no worker could take the turn of an instance that has messages.
 enum class BlockKind : std::uint8_t {
     unregistered,    // No worker that looked has its workflow in this version.
-    unreadable,      // Its history or its mail cannot be read by the build that looked.
+    unreadable,      // The build that looked cannot read its history or its messages.
     nondeterminism,  // The code of the build that looked does not do what the history says.
 };
 [[nodiscard]] std::string_view to_string(BlockKind kind) noexcept;
@@ -74,7 +75,7 @@ struct InboxMessage {
     std::string error{};  // Not empty: the stored text could not be read, and `message` is empty.
 };
 
-// An instance that the caller has claimed, with the mail that was there.
+// An instance that the caller has claimed, with the messages that were waiting.
 struct ClaimedInstance {
     std::string instance;
     std::string name;
@@ -84,27 +85,29 @@ struct ClaimedInstance {
     EventId last_event = 0;  // Of the current execution; 0 before its first turn.
     Uuid token;
     bool claimed =
-        true;  // False: it is the asker's already (ClaimInstances::mine), no more is read.
+        true;  // False: the caller holds it already (ClaimInstances::mine); nothing more is read.
+    // It was claimed too often to share a claim (ClaimInstances::attempts_shared_max). Not claimed.
+    bool alone = false;
     std::vector<InboxMessage> messages;  // In the order they arrived.
     int attempt = 0;                     // The highest of its messages.
     int blocked_tries = 0;               // How often it was blocked since its last turn.
     Moment now;                          // The database's clock.
 };
 
-// The turn of an instance cannot be taken here. It is free again, but left alone for a while: by
-// workers of `build` for `pause`, by those of other builds for half of it. The attempt does not
-// count. Its mail is kept, and stays in order. A request to cancel ends the pause.
+// Releases an instance whose turn this worker cannot take. Workers of `build` do not claim it for
+// `pause`, those of other builds for half of it. The attempt is not counted. Its messages are kept
+// in order. A cancel request ends the pause.
 struct BlockInstance {
     std::string instance;
     Uuid token;
-    std::vector<std::int64_t> positions{};  // Of the mail that the claim counted an attempt on.
+    std::vector<std::int64_t> positions{};  // Of the messages whose attempts the claim counted.
     BlockKind kind = BlockKind::unregistered;
     std::string reason;
     std::string build{};
     milliseconds pause{0};
 };
 
-// Which of the blocked work a worker that starts could take.
+// Which blocked work a worker that starts can take.
 struct RetryBlocked {
     std::function<bool(BlockKind kind,
                        std::string_view workflow,
@@ -124,8 +127,11 @@ struct ClaimInstances {
     milliseconds lease{5000};
     int count = 1;
     std::optional<ReplayVersions> versions{};  // None: any.
-    std::string build{};                       // The asker's; see BlockInstance.
-    // Instances that the asker has in hand with this token: they are named, and not claimed.
+    std::string build{};                       // The caller's; see BlockInstance.
+    // An instance with a message that was claimed this often before is named, and not claimed.
+    int attempts_shared_max = std::numeric_limits<int>::max();
+    bool alone = false;  // One instance at most, however often it was claimed before.
+    // True for instances that the caller holds with this token: they are named, and not claimed.
     std::function<bool(std::string_view instance, const Uuid& token)> mine{};
 };
 
@@ -156,9 +162,9 @@ struct ActivityTask {
     std::optional<std::string> session{};
     std::optional<std::string> tag{};
     milliseconds ahead{0};                 // Taken before others that are older by up to this.
-    bool must_begin = false;               // Its wait is limited: who takes it begins it at once.
+    bool must_begin = false;               // Its wait is limited: a claim must begin it at once.
     std::optional<ActivityRetry> retry{};  // Empty: the first failure is final.
-    // Not nil: already claimed by whoever commits the turn that schedules it.
+    // Not nil: already claimed by the runtime that commits the turn that schedules it.
     Uuid claim{};
     milliseconds claim_lease{0};
 };
@@ -209,11 +215,12 @@ struct TagFilter {
     [[nodiscard]] bool admits(const std::optional<std::string>& tag) const;
 };
 
-// Who claims sessions, and for how long. Without it, activities of sessions are left alone.
+// The owner that claims sessions, and for how long. Without it, activities of sessions are not
+// claimed.
 struct SessionClaim {
     std::string owner;
     milliseconds lease{30000};
-    int count = 1'000;  // Activities of at most so many sessions are taken.
+    int count = 1'000;  // Activities of at most this many sessions are claimed.
 };
 
 struct ClaimActivities {
@@ -221,7 +228,7 @@ struct ClaimActivities {
     int count = 1;
     TagFilter tags{};
     std::optional<SessionClaim> session{};
-    int begin_now = 1'000;  // Of those that must begin at once at most so many are taken.
+    int begin_now = 1'000;  // At most this many that must begin at once are claimed.
 };
 
 // The attempt after one that failed.
@@ -230,11 +237,11 @@ struct NextAttempt {
     FailureInfo failure;
 };
 
-// A claimed activity that has ended, or whose attempt has. Without an answer and another attempt it
-// is dropped: nobody waits any more.
+// A claimed activity that has ended, or whose attempt has. With neither an answer nor another
+// attempt it is dropped: its result is no longer needed.
 struct ActivityEnd {
     ActivityKey key;
-    Uuid token;  // Nil: only if nobody has begun it.
+    Uuid token;  // Nil: only if it has not begun.
     std::optional<ActivityAnswer> answer{};
     std::optional<NextAttempt> again{};  // It stays, and is due again. Requires: no answer.
 };
@@ -246,17 +253,17 @@ struct OutgoingMessage {
     std::string instance;
     Message message;
     std::int64_t visible_at_ms = 0;  // 0: at once. Timers: when they fire.
-    bool notify = true;              // False: somebody in this process looks at it at once.
+    bool notify = true;              // False: this process handles it at once.
 };
 
-// A start for another instance; `parent` inside the message says who waits. If the instance exists
-// already, the parent is answered with a failure of type "AlreadyExists", unless it was this very
-// operation that started it.
+// A start for another instance; `parent` in the message names the instance that waits. If the
+// instance exists already, the parent gets a failure of type "AlreadyExists", unless the same
+// operation started it.
 struct OutgoingStart {
     std::string instance;
     StartMessage start;
-    Uuid token{};        // Not nil: what the new instance's token shall be.
-    bool notify = true;  // False: somebody in this process looks at it at once.
+    Uuid token{};        // Not nil: the token of the new instance.
+    bool notify = true;  // False: this process handles it at once.
 };
 
 struct KvChange {
@@ -281,23 +288,23 @@ struct Reply {
     std::string body;  // A payload, or a FailureInfo as text.
 };
 
-// The execution that follows one which continues as new, or is due again.
+// The execution that follows one that continues as new, is reset, or is due again.
 struct NextExecution {
     ExecutionId execution = 0;
     std::string version;
-    std::vector<Event> events{};  // WorkflowStarted, and the messages it was left. Or none, and
-    std::optional<StartMessage> start{};  // it is started anew at this moment, and not before.
+    std::vector<Event> events{};  // WorkflowStarted and the carried messages; or empty, and then
+    std::optional<StartMessage> start{};  // this starts it at `start_at_ms`, not before.
     std::int64_t start_at_ms = 0;
 };
 
 // All that one turn did. `events` belong to `execution`, their ids rise and lie above `last_event`.
 struct TurnCommit {
     std::string instance;
-    Uuid token;          // Of the claim, or what the commit before left.
-    Uuid next_token;     // What this commit leaves. New and random.
+    Uuid token;          // Of the claim, or `next_token` of the previous commit.
+    Uuid next_token;     // The token after this commit. New and random.
     bool leased = true;  // The claim's lease must still run. False: only the token decides.
-    // The turn is the first, and its commit is also the start: lost if the instance exists, or if
-    // mail has come for it already. No token, no claim, `begun` set, no `next`.
+    // The first turn, committed together with the start: lost if the instance exists or already has
+    // messages. Requires: no token, no claim, `begun` set, no `next`.
     bool creates = false;
     ExecutionId execution = 1;
     EventId last_event = 0;
@@ -320,11 +327,11 @@ struct TurnCommit {
     std::vector<AttributeChange> attributes{};
     int status_changes = 0;  // How many times the custom status changed in this turn.
 
-    std::vector<std::int64_t> consumed{};  // Positions of the mail this turn has read.
-    std::vector<ActivityEnd> finished{};   // Claimed activities whose answers it has read.
+    std::vector<std::int64_t> consumed{};  // Positions of the messages this turn has taken.
+    std::vector<ActivityEnd> finished{};   // Claimed activities whose answers it has taken.
     std::vector<ActivityTask> activities{};
     std::vector<ActivityKey> cancelled_activities{};
-    // Of a final status. True: no other activity of the instance is left than those named here.
+    // Of a final status. True: the instance has no activities left but those named here.
     bool names_all_activities = false;
     std::vector<EventId> cancelled_timers{};  // Events of timers of this execution.
     std::vector<OutgoingMessage> messages{};
@@ -349,19 +356,19 @@ struct StartInstance {
     StartMessage start;
     milliseconds delay{0};
     DuplicatePolicy duplicate = DuplicatePolicy::reject;
-    bool notify = true;  // False: somebody in this process looks at it at once.
-    Uuid token{};        // Not nil: what the new instance's token shall be.
+    bool notify = true;  // False: this process handles it at once.
+    Uuid token{};        // Not nil: the token of the new instance.
 };
 struct Started {
     bool created = false;  // False: it was there already (use_existing), or refused (reject).
     Uuid token;            // If created: the token a local runtime may take its first turn with.
 };
 
-// An instance goes on in a new execution, which begins with events that the current one has. All
-// that the current one waits for is given up.
+// Continues an instance in a new execution that begins with events of the current one. Everything
+// the current one waits for is given up.
 struct ResetInstance {
     std::string instance;
-    ExecutionId execution = 0;  // As the caller has seen it; what has gone on since is not reset.
+    ExecutionId execution = 0;  // As the caller has read it; nothing is reset if it has changed.
     EventId last_event = 0;
     NextExecution next;
     std::optional<Payload> custom_status{};
@@ -374,7 +381,7 @@ struct ResetInstance {
 enum class Delivery : std::uint8_t {
     delivered,
     early,  // No such instance yet: kept for a while, in case it is about to start.
-    ended,  // The instance has ended: nobody will read it, and it was not kept.
+    ended,  // The instance has ended; the message was not kept.
 };
 
 struct Blocked {
@@ -421,7 +428,7 @@ struct ExecutionInfo {
 // All conditions hold together. Newest first.
 struct ListInstances {
     std::optional<Status> status{};
-    bool blocked = false;    // Only those that are; without a status.
+    bool blocked = false;    // Only those that are blocked. Requires: no status.
     bool suspended = false;  // Only those that are suspended. Requires: no status.
     std::string name{};      // Of the workflow; empty: any.
     std::string version{};   // Likewise.
@@ -452,7 +459,7 @@ struct SystemStats {
     std::int64_t blocked = 0;              // Instances whose code or history does not fit.
     std::int64_t unserved = 0;             // Instances whose workflow no worker has.
     std::int64_t unserved_activities = 0;  // Activities that no worker has.
-    milliseconds oldest_mail{0};           // How long the oldest mail that can be seen has waited.
+    milliseconds oldest_mail{0};           // How long the oldest visible message has waited.
 };
 
 struct DeleteCounts {
@@ -476,29 +483,29 @@ public:
     virtual ~Provider() = default;
 
     // --- for dispatchers
-    // Claims instances that have visible mail and are free, or whose lease has run out, oldest
+    // Claims instances that have visible messages and are free, or whose lease has run out, oldest
     // first; counts the attempt on each message it returns. Empty: there is no eligible work.
     [[nodiscard]] virtual std::vector<ClaimedInstance> claim_instances(
         const ClaimInstances& ask) = 0;
-    // Mail for an instance that the caller believes to hold the token of, without claiming it.
-    // Empty optional: the token is not the current one, somebody holds a lease, or it is suspended.
+    // Messages for an instance whose token the caller believes to hold, without claiming it.
+    // Empty optional: the token is not the current one, a lease is held, or it is suspended.
     [[nodiscard]] virtual std::optional<ClaimedInstance> peek_instance(std::string_view instance,
                                                                        const Uuid& token) = 0;
     // Events after `after`, in order, and the KV seeds. An unknown instance has none.
     [[nodiscard]] virtual LoadedHistory load_history(std::string_view instance,
                                                      ExecutionId execution,
                                                      EventId after = 0) = 0;
-    // Each turn commits or not by itself; they may share a transaction. An answer that was lost on
-    // the way is found out by the token, so `yes` and `lost` are always the truth.
+    // Each turn commits or not by itself; they may share a transaction. If the database's
+    // answer is lost, the token tells what happened, so `yes` and `lost` are always true.
     [[nodiscard]] virtual std::vector<Committed> commit_turns(
         std::span<const TurnCommit> turns) = 0;
-    // Gives a claim back; its mail is seen again after `delay`. False: the token is not current.
+    // Gives a claim back; its messages become visible after `delay`. False: the token is stale.
     virtual bool abandon_instance(const ClaimedInstance& claim,
                                   milliseconds delay,
                                   bool ignore_attempt) = 0;
     // False: the token is not current, and nothing was done.
     virtual bool block_instance(const BlockInstance& block) = 0;
-    // Makes blocked instances and unserved activities due that fit. Returns how many.
+    // Makes the blocked instances and unserved activities that fit due now. Returns how many.
     virtual int retry_blocked(const RetryBlocked& ask) = 0;
     // Sets the lease to `lease` from now. False: it was lost or has run out, and stays so.
     virtual bool renew_instance(std::string_view instance,
@@ -513,7 +520,7 @@ public:
     // then nothing was done.
     [[nodiscard]] virtual std::vector<bool> end_activities(std::span<const ActivityEnd> ends) = 0;
     // The same around a function that writes to the user's own tables in the same transaction. The
-    // function may run more than once. False: it was not ours any more, and nothing was applied.
+    // function may run more than once. False: the claim was lost, and nothing was applied.
     [[nodiscard]] virtual bool end_activity_in_transaction(
         const ActivityKey& key,
         const Uuid& token,
@@ -524,7 +531,7 @@ public:
                                   bool ignore_attempt) = 0;
     // Gives it back because its worker has no such activity; the attempt does not count.
     virtual bool leave_activity(const ActivityKey& key, const Uuid& token, milliseconds delay) = 0;
-    // Renews the leases of several; false for each that was lost, which is how cancellation shows.
+    // Renews the leases of several; false for each that was lost: so cancellation is noticed.
     [[nodiscard]] virtual std::vector<bool> renew_activities(
         std::span<const std::pair<ActivityKey, Uuid>> held, milliseconds lease) = 0;
     virtual bool heartbeat(const ActivityKey& key, const Uuid& token, const Payload& progress) = 0;
@@ -535,11 +542,11 @@ public:
 
     // --- for clients
     [[nodiscard]] virtual Started start(const StartInstance& request) = 0;
-    // A request to cancel reaches also who is not due yet, or suspended: it is looked at now.
+    // A cancel request makes an instance claimable at once, also one not due yet or suspended.
     virtual Delivery send(const OutgoingMessage& message) = 0;
-    // Lifts a suspension and lets the instance be looked at. False: no such instance.
+    // Lifts a suspension and makes the instance claimable. False: no such instance.
     virtual bool resume(std::string_view instance) = 0;
-    // False: it is not as the caller has seen it. not_found: no such instance.
+    // False: it has changed since the caller read it. not_found: no such instance.
     [[nodiscard]] virtual bool reset(const ResetInstance& request) = 0;
     // One row; never the history.
     [[nodiscard]] virtual std::optional<InstanceInfo> info(std::string_view instance) = 0;
@@ -565,9 +572,9 @@ public:
     virtual DeleteCounts delete_exactly(std::span<const std::string> instances, bool force) = 0;
     virtual DeleteCounts delete_ended(const DeleteFilter& filter) = 0;
     virtual DeleteCounts prune(std::string_view instance, const PruneOptions& options) = 0;
-    // The executions of `limit` instances that ended before; the current ones stay.
+    // Earlier executions that ended before then, of at most `limit` instances.
     virtual DeleteCounts prune_ended(Moment before, int limit) = 0;
-    // Removes mail that came too early and whose instance never started, and old replies.
+    // Removes early messages whose instance never started, and old replies.
     virtual int sweep(milliseconds early_mail_ttl, milliseconds reply_ttl) = 0;
     // For import and tests: an instance with this history, which must not exist yet.
     virtual void import_history(std::string_view instance, const ExportedHistory& history) = 0;
@@ -575,7 +582,7 @@ public:
     // --- time
     // The database's clock.
     [[nodiscard]] virtual Moment now() = 0;
-    // When the earliest invisible mail or activity becomes visible; empty if there is none.
+    // When the next message or activity becomes visible; empty if there is none.
     [[nodiscard]] virtual std::optional<milliseconds> until_next_work() = 0;
 };
 

@@ -14,7 +14,7 @@
 
 namespace holdfast::flow {
 
-// What becomes of an instance whose code does not do what its history says.
+// What happens to an instance whose code does not do what its history says.
 enum class NondeterminismPolicy : std::uint8_t {
     block,  // Its turn is not committed. It waits for a build that fits its history.
     fail,   // It fails at once.

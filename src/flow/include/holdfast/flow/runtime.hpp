@@ -1,8 +1,8 @@
 // Runs workflows and activities, in this process.
 //
-// Several runtimes, in one or many processes, may share a store. Work that one of them produces it
-// tries to do itself, without asking the database for it; whatever a process leaves behind when it
-// dies, the others take over when its leases run out.
+// Several runtimes, in one or many processes, may share a store. A runtime first tries to do the
+// work that it produces itself, without a query. When a process dies, the others take over its work
+// once its leases have run out.
 #pragma once
 
 #include <chrono>
@@ -16,6 +16,7 @@
 #include <holdfast/flow_engine/execution.hpp>
 
 namespace holdfast {
+class Clock;
 class Logger;
 class Metrics;
 }  // namespace holdfast
@@ -23,7 +24,7 @@ class Metrics;
 namespace holdfast::flow {
 
 // Twelve digits of the build id that the linker wrote into the running program; empty if it wrote
-// none. Another text for another build of the same code, and the same wherever it is installed.
+// none. It differs between builds of the same code, and does not depend on where it is installed.
 [[nodiscard]] const std::string& program_build_id();
 
 struct RuntimeOptions {
@@ -44,19 +45,20 @@ struct RuntimeOptions {
     int sessions_max = 10;
     milliseconds poll_max{1'000};  // How long other processes' work may go unnoticed at worst.
     std::size_t cached_instances_max = 10'000;  // Coroutines kept between turns.
-    std::size_t cached_bytes_max = 20U << 20U;  // The rest is read again when something happens.
-    int shadow_replay_every = 64;  // Every so many turns are checked by a replay from scratch.
+    std::size_t cached_bytes_max = 20U << 20U;  // Others are replayed when they are needed.
+    int shadow_replay_every = 64;  // One turn in this many is checked by a full replay.
     int turns_per_commit_max = 128;
     int stuck_activities_max = 8;  // Threads that may be replaced because an activity does not end.
     milliseconds early_mail_ttl{60'000};
     milliseconds reply_ttl{60'000};
-    // What ended longer ago is removed, instances and earlier executions alike. 0: nothing is.
+    // Instances and earlier executions that ended longer ago are removed. 0: none are.
     milliseconds retention{0};
     ExecutionLimits limits{};
-    // Is recorded in histories where it changes, and decides what a replay makes of other inputs
+    // Recorded in histories where it changes; decides how a replay treats changed inputs
     // (input_check.hpp). At most 64 bytes; empty: none is recorded. Give one if workflows are in
     // libraries that change without the program.
     std::string build_id = program_build_id();
+    const Clock* clock = nullptr;  // Null: the machine's. For pauses and limits of this process.
     Logger* logger = nullptr;
     Metrics* metrics = nullptr;
     milliseconds gauges_every{60'000};  // How often the gauges are measured, by a query.
@@ -96,8 +98,8 @@ public:
     Runtime(const Runtime&) = delete;
     Runtime& operator=(const Runtime&) = delete;
 
-    // Takes nothing new, finishes what runs, and gives the rest back so that others can take it at
-    // once. Returns as soon as nothing runs. Idempotent.
+    // Takes no new work, finishes what runs, and gives the rest back so that other workers can take
+    // it at once. Returns as soon as nothing runs. Idempotent.
     DrainReport drain(milliseconds deadline);
 
     // Of a manual runtime: works until there is nothing to do right now. Returns how many turns and

@@ -1,9 +1,9 @@
 // The provider that keeps everything in an SQL database.
 //
-// One text of SQL serves SQLite, PostgreSQL and DSQL. A commit of turns costs two round trips: the
-// first changes every row that decides something (instances, mailboxes, claimed activities), in
-// one order for everybody, so that two commits never wait for each other in a circle; the second
-// carries what follows from it, together with COMMIT.
+// The same SQL serves SQLite, PostgreSQL and DSQL. A commit of turns costs two round trips: the
+// first changes every row that decides something (instances, mailboxes, claimed activities), always
+// in the same order, so that two commits cannot deadlock; the second sends the remaining writes,
+// together with COMMIT.
 #pragma once
 
 #include <atomic>
@@ -18,22 +18,22 @@
 
 namespace holdfast::flow {
 
-// What is notified after a commit that made something ready at once: "w" for workflows' mail, "a"
+// The notification after a commit that made work ready at once: "w" for messages to workflows, "a"
 // for activities.
 inline constexpr std::string_view wake_channel = "holdfast_flow";
 inline constexpr std::string_view wake_workflows = "w";
 inline constexpr std::string_view wake_activities = "a";
 
 struct SqlProviderOptions {
-    bool notify = true;  // Wake others after a commit. On a server it costs a statement.
+    bool notify = true;  // Wake other processes after a commit. On a server it costs a statement.
     std::chrono::milliseconds deadline{30000};  // Of each call.
-    // How many rows one transaction deletes at most; what has more is deleted in several. Below the
-    // 3,000 that Aurora DSQL takes.
+    // How many rows one transaction deletes at most; larger deletes take several. Below the 3,000
+    // that Aurora DSQL accepts.
     int rows_per_delete = 2000;
-    // On Aurora DSQL, where nobody waits for a row and a lost race costs a whole transaction: so
-    // many more than it wants a claim looks at, and takes some in a row from anywhere among them.
-    // It takes few at first, fewer after a lost race and more after a won one. With 0 it takes the
-    // oldest, as many as it wants.
+    // For Aurora DSQL, where transactions do not wait for rows and a lost race costs a whole
+    // transaction: a claim reads this many rows more than it wants, and takes consecutive ones from
+    // a random position among them. It takes few at first, fewer after a lost race and more after a
+    // won one. With 0 it takes the oldest, as many as it wants.
     int spare_candidates = 32;
     sql::RetryPolicy retry{.max_retries = 8,
                            .base_delay = std::chrono::milliseconds{5},
@@ -63,7 +63,7 @@ public:
     [[nodiscard]] std::vector<ClaimedActivity> claim_activities(
         const ClaimActivities& ask) override;
     // If the answer to a commit is lost, an activity that is gone counts as ended here; one that is
-    // still there does not, whoever has it by then.
+    // still there does not, even if another worker has it by then.
     [[nodiscard]] std::vector<bool> end_activities(std::span<const ActivityEnd> ends) override;
     [[nodiscard]] bool end_activity_in_transaction(
         const ActivityKey& key,

@@ -26,7 +26,8 @@ using ServerTime = std::chrono::sys_time<std::chrono::milliseconds>;
 
 inline constexpr std::chrono::milliseconds default_ttl{30'000};
 inline constexpr std::chrono::milliseconds ttl_max{31'536'000'000};  // 365 days.
-// How long past its expiry a lock still counts as held: for lateness of its holder, not for plans.
+// How long past its expiry a lock still counts as held. It allows for a late holder; do not plan
+// with it.
 inline constexpr std::chrono::milliseconds time_tolerance{1'000};
 
 // The one rule of liveness, on every backend and in every operation.
@@ -47,15 +48,15 @@ struct AcquireOptions {
     // Empty: a fresh one. The same id again is a repeat: it succeeds if that id holds the lock, or
     // the lock is free, and its fence is new.
     std::optional<LockId> lock_id{};
-    std::string meta{};  // For people who look at the lock; at most 4 KiB of UTF-8.
-    int attempt = 1;     // Which one this is for a waiter; for telemetry.
+    std::string meta{};  // Shown by `find` and `list`; at most 4 KiB of UTF-8.
+    int attempt = 1;     // The number of the attempt within one wait; for telemetry.
 };
 
 struct Grant {
     LockId lock_id;
     Fence fence{};
     ServerTime expires_at{};
-    Steady safe_until{};  // Ours; never later than the true expiry.
+    Steady safe_until{};  // By this process's clock; never later than the true expiry.
 };
 
 struct Busy {
@@ -64,13 +65,13 @@ struct Busy {
 
 using Acquired = std::variant<Grant, Busy>;
 
-// Why there was nothing to release or extend; a hint for telemetry.
+// Why there was no lock to release or extend; a hint for telemetry.
 enum class Missing : std::uint8_t { expired, not_found };
 
 struct Released {
     bool ok = false;  // This call removed a live lock.
     std::optional<Missing> why{};
-    // Not `ok`, but the answer to a first try was lost: it may have been this call after all.
+    // Not `ok`, but the answer to the first try was lost: this call may have removed the lock.
     bool indeterminate = false;
 };
 
@@ -83,11 +84,11 @@ struct Extended {
 
 enum class ExtendMode : std::uint8_t {
     replace,  // The lease ends `ttl` from now, even if that is sooner than before.
-    at_least  // For heartbeats: a longer lease that was set meanwhile stays.
+    at_least  // For heartbeats: a longer lease set in the meantime stays.
 };
 
-// Without anything that could be used against the lock. Diagnostic: by the time it is read, it may
-// no longer be true, so no decision about a change may rest on it.
+// A lock without its secrets. Diagnostic only: it may be out of date when it is read, so it must
+// not decide about a change.
 struct LockInfo {
     std::string key_hash;
     std::string lock_id_hash;
@@ -96,12 +97,12 @@ struct LockInfo {
     Fence fence{};
 };
 
-// With the raw identifiers. A type of its own, so that nobody gets them without asking.
+// With the raw identifiers: a separate type, so that they are returned only on request.
 struct RawLockInfo {
     LockInfo info;
     std::string key;
     LockId lock_id;
-    std::string owner;  // "host:pid", as its holder said.
+    std::string owner;  // "host:pid", as set by the holder.
     std::string meta;
 };
 
@@ -113,33 +114,33 @@ struct Capabilities {
     TimeAuthority time_authority = TimeAuthority::server;
 };
 
-// A place in the line for one key. Whoever releases the key keeps it free for a moment for the
-// first in line, and calls them. Not safe to share between threads.
+// A place in the wait queue of one key. A release keeps the key free for a moment for the first
+// waiter, and notifies it. Not safe to share between threads.
 class WaitTicket {
 public:
-    // Leaves the line, and passes the turn on if it had come and was not used.
+    // Leaves the queue, and passes an unused turn on to the next waiter.
     virtual ~WaitTicket() = default;
 
-    // Before the first try: waits behind those of this process who came earlier, because only the
-    // first of them asks the database; or `until`, or until the token fires.
+    // Before the first try: waits behind earlier waiters of this process, because only the first of
+    // them asks the database. Ends at `until`, or when the token fires.
     virtual void wait_behind(Steady /*until*/, const std::stop_token& /*stop*/) {}
     // Takes a place at the end, unless it has one. True if it took one: then the lock must be tried
-    // once more, because it may have become free before anybody saw us here.
+    // once more, because it may have become free before the place was visible.
     virtual bool join() = 0;
-    // Waits until called, or `until`, or for as long as this backend dares to sleep without looking
-    // for itself; or until the token fires. Then the lock is worth a try.
+    // Waits until notified, until `until`, until the backend's longest wait without a notification
+    // has passed, or until the token fires. Then the lock is worth a try.
     virtual void wait(Steady until, const std::stop_token& stop) = 0;
-    // The lock is ours.
+    // Called when the lock has been acquired.
     virtual void arrived() noexcept = 0;
 };
 
 // Safe to share between threads. Arguments are checked first, then the stop token, then the
-// database is asked. Everything but the answers here is thrown as LockError.
+// database is asked. All failures are thrown as LockError.
 class Backend {
 public:
     virtual ~Backend() = default;
 
-    // Takes the lock if nobody holds it or the holder's lease has run out.
+    // Takes the lock if it is free or its lease has expired.
     // Requires: `key` as for normalised_key; 0 < ttl <= ttl_max.
     // If the outcome is unknown, a live lock may be left behind until `ttl` has passed.
     [[nodiscard]] virtual Acquired acquire(std::string_view key,
@@ -154,7 +155,7 @@ public:
                             ExtendMode mode = ExtendMode::replace) = 0;
     [[nodiscard]] virtual bool is_locked(std::string_view key, const CallOptions& options = {}) = 0;
 
-    // Empty if nobody holds it, or nobody any more.
+    // Empty if the lock is free or its lease has expired.
     [[nodiscard]] virtual std::optional<LockInfo> find(std::string_view key,
                                                        const CallOptions& options = {}) = 0;
     [[nodiscard]] virtual std::optional<LockInfo> find_by_id(const LockId& lock_id,
@@ -164,14 +165,15 @@ public:
     [[nodiscard]] virtual std::optional<RawLockInfo> find_raw_by_id(
         const LockId& lock_id, const CallOptions& options = {}) = 0;
 
-    // For the wait for `key` with this id, until `patience` is over; asks the database for nothing
-    // yet. Null if this backend has no line: then a waiter tries from time to time.
+    // For a wait for `key` with this id that ends after `patience`; does not ask the database yet.
+    // Null if this backend has no wait queue: then a waiter polls.
     [[nodiscard]] virtual std::unique_ptr<WaitTicket> line_up(std::string_view key,
                                                               const LockId& lock_id,
                                                               Deadline patience) = 0;
 
-    // The id may hold a lock, nobody will ask for it again, and releasing it has failed: it is
-    // given back as soon as that is possible, if its lease has not ended by then. Does not wait.
+    // For an id that may hold a lock, will not be used again, and could not be released. The lock
+    // is released in the background as soon as possible, unless its lease ends first. Does not
+    // wait.
     virtual void abandon(const LockId& lock_id, std::chrono::milliseconds ttl) noexcept = 0;
 
     [[nodiscard]] virtual const Capabilities& capabilities() const noexcept = 0;

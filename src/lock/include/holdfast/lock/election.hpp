@@ -1,8 +1,8 @@
-// Of all who stand for a key, one at a time leads.
+// Leader election: of all candidates for a key, one at a time leads.
 //
 // The leader holds a lock, which is extended while it leads. A leader that has lost it is told
-// before anybody else can have it; what it writes all the same is harmless where its fence is
-// checked, and only there: no election can promise more.
+// before another candidate can acquire it. Later writes of the old leader are harmless only where
+// its fence is checked: no election can promise more.
 #pragma once
 
 #include <atomic>
@@ -20,21 +20,22 @@
 namespace holdfast::lock {
 
 struct Leader {
-    std::string owner;  // As its locks say; empty if it is us.
+    std::string owner;  // The owner of its lock; empty if it is this candidate.
     std::string meta;
-    Fence fence{};  // The number of its term.
+    Fence fence{};  // The fence of its term.
     ServerTime expires_at{};
     bool ours = false;
 };
 
 struct ElectionOptions {
-    std::chrono::milliseconds ttl{15'000};  // How long a dead leader stands in the way.
+    std::chrono::milliseconds ttl{15'000};  // How long a dead leader blocks the election.
     AutoExtend auto_extend{};
-    std::chrono::milliseconds observe_every{2'000};  // How often a candidate looks who leads.
-    std::string meta{};                              // For people who ask who leads.
-    // Somebody leads who did not before; also if it is us. Whoever leads briefly may go unnoticed.
+    std::chrono::milliseconds observe_every{2'000};  // How often a candidate reads who leads.
+    std::string meta{};                              // Shown with the lock.
+    // Called for each new leader, this candidate included. A short term may go unnoticed.
     std::function<void(const Leader&)> on_new_leader{};
-    // We do not lead any more, and did not resign. Called after the leader's function has returned.
+    // This candidate has lost the lead without resigning. Called after the leader's function has
+    // returned.
     std::function<void(LostReason)> on_lost{};
     Keeper* keeper = nullptr;      // Null: one of its own, with its threads.
     Logger* logger = nullptr;      // Null: silence.
@@ -43,8 +44,8 @@ struct ElectionOptions {
 
 class Election {
 public:
-    // What a leader does. It should return when the token fires: the term is over then, because
-    // the lock is lost, or because we resign. Writes carry the fence of `lock`.
+    // The work of the leader. It should return when the token fires: then the term is over, because
+    // the lock is lost or the candidate resigns. Writes carry the fence of `lock`.
     using Lead = std::function<void(Handle& lock, const std::stop_token& over)>;
 
     // Requires: `backend`, and the keeper if there is one, outlive this object. Throws
@@ -54,17 +55,17 @@ public:
     Election& operator=(const Election&) = delete;
 
     // Stands for election, leads when elected, and stands again when the lead is lost. Blocks until
-    // `stop` fires, somebody calls resign, or `lead` returns while we still lead: that is to
-    // resign. Afterwards we do not lead, and may run again. All functions are called on this
-    // thread; what they throw ends the candidacy and is passed on. A database out of reach is
-    // waited for; a failure that waiting cannot cure is thrown. Requires: it is not running
-    // already.
+    // `stop` fires, resign is called, or `lead` returns during its term, which also resigns.
+    // Afterwards the candidate does not lead, and may run again. All functions are called on this
+    // thread; what they throw ends the candidacy and is passed on. `run` waits for an unreachable
+    // database, and throws failures that waiting cannot cure. Requires: it is not running already.
     void run(const Lead& lead, const std::stop_token& stop = {});
     // Ends the term and the candidacy. From any thread; returns at once.
     void resign();
 
     [[nodiscard]] bool leading() const noexcept { return our_fence_ != 0; }
-    // Who leads, for those who only want to know; empty if nobody does. Old news when it arrives.
+    // The current leader, without standing for election; empty if there is none. May be out of date
+    // when it is returned.
     [[nodiscard]] std::optional<Leader> observe(const CallOptions& options = {});
 
 private:

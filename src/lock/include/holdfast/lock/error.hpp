@@ -14,11 +14,11 @@ namespace holdfast::lock {
 
 enum class LockCode : std::uint8_t {
     service_unavailable,  // The database cannot be reached, or cannot work now.
-    auth_failed,          // The database refuses who we are, or what we may do.
-    invalid_argument,     // Refused at the door, or by the database for what was asked.
+    auth_failed,          // The database refuses the credentials or the privileges.
+    invalid_argument,     // Refused before any work, or by the database.
     rate_limited,         // No connection free: the pool's or the server's limit.
     network_timeout,      // No answer in time.
-    acquisition_timeout,  // with_lock: nobody gave the lock up in time.
+    acquisition_timeout,  // with_lock: the lock was not released in time.
     aborted,              // The caller's stop token.
     internal,             // A bug of ours, damaged data, or a fence counter at its end.
 };
@@ -45,7 +45,7 @@ public:
     [[nodiscard]] LockCode lock_code() const noexcept { return code_; }
     // Whether the same call may succeed later.
     [[nodiscard]] bool retryable() const noexcept { return retryable_; }
-    // The change may have happened all the same.
+    // The outcome is unknown: the change may have been applied.
     [[nodiscard]] bool indeterminate() const noexcept { return outcome() == Outcome::unknown; }
     [[nodiscard]] const Context& context() const noexcept { return context_; }
 

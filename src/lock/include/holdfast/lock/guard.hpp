@@ -24,7 +24,7 @@ namespace holdfast::lock {
 class Locks;
 
 // Throws condition_failed unless the lock is held now, by its expiry without any grace. From here
-// to the end of the transaction nobody can take the key over or release it; a heartbeat goes on.
+// to the end of the transaction the lock cannot be taken over or released; a heartbeat still works.
 // Requires: `tx` is a transaction on the database of `locks`, and not read only.
 Fence assert_held(sql::Tx& tx, Locks& locks, std::string_view key, const LockId& lock_id);
 
@@ -35,6 +35,7 @@ Fence assert_held(sql::Tx& tx, Locks& locks, std::string_view key, const LockId&
 // The statement of assert_held for a connection of the caller's own: $1 is the key as storage_key
 // makes it, $2 the lock id. No row means: not held, roll back. In a file it does not look at the
 // expiry, only whether another holder has taken the lock.
-[[nodiscard]] std::string assert_held_sql(sql::Product product, const sql::TableNames& tables);
+[[nodiscard]] std::string assert_held_sql(const sql::Dialect& dialect,
+                                          const sql::TableNames& tables);
 
 }  // namespace holdfast::lock

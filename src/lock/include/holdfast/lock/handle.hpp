@@ -1,7 +1,7 @@
-// A lock as an object: whoever has it holds the lock, and its end gives the lock back.
+// A lock as an object: its destructor releases the lock.
 //
-// A handle knows until when it may be trusted, by this process's own clock, and tells with a stop
-// token that the lock is lost. It does not extend itself: that is keeper.hpp.
+// A handle knows how long the lock is safe by this process's own clock, and fires a stop token when
+// the lock is lost. It does not extend itself: that is keeper.hpp.
 #pragma once
 
 #include <chrono>
@@ -24,15 +24,15 @@ namespace holdfast::lock {
 
 // Why a holder must stop.
 enum class LostReason : std::uint8_t {
-    refused,        // The backend says that this id holds nothing any more.
-    out_of_time,    // No extension came through before the lease ran short.
-    failed,         // Extending failed in a way that trying again cannot cure.
-    lifetime_over,  // The longest time that was allowed for holding has passed.
+    refused,        // The backend says that this id no longer holds the lock.
+    out_of_time,    // No extension succeeded before the lease ran short.
+    failed,         // Extending failed with an error that a retry cannot cure.
+    lifetime_over,  // The allowed lifetime of the lock has passed.
 };
 
 [[nodiscard]] std::string_view to_string(LostReason reason) noexcept;
 
-// A lock that could not be given back: nobody else gets it before its lease has run out.
+// A lock that could not be released: it stays held until its lease ends.
 struct ReleaseFailure {
     const LockError& error;  // Its cause is what was thrown, where that was something else.
     const std::string& key;
@@ -44,8 +44,8 @@ struct ReleaseFailure {
 [[nodiscard]] std::chrono::nanoseconds time_suspended() noexcept;
 
 struct HandleOptions {
-    // For a release at the end of a scope, which has nobody to throw to. Called on the thread that
-    // disposes of the handle; what it throws is dropped. Empty: a warning of the logger.
+    // For a release at the end of a scope, which cannot throw. Called on the thread that disposes
+    // of the handle; what it throws is dropped. Empty: a warning of the logger.
     std::function<void(const ReleaseFailure&)> on_release_error{};
     // Called once, when the lock is lost and not released yet, right after `lost()` has fired.
     // What it throws is dropped.
@@ -76,7 +76,7 @@ public:
 
     // Whether the lock was taken; it stays true when it is released or lost.
     [[nodiscard]] bool ok() const noexcept { return state_ != nullptr; }
-    // What stood in the way of a handle that is not ok.
+    // Why a handle is not ok.
     [[nodiscard]] const Busy& busy() const noexcept { return busy_; }
     [[nodiscard]] const std::string& key() const noexcept { return key_; }
 
@@ -93,19 +93,20 @@ public:
     [[nodiscard]] std::stop_token lost() const;
     [[nodiscard]] std::optional<LostReason> lost_reason() const;
 
-    // Gives the lock back. Any further call, also at the same time, is not ok and asks nobody.
-    // Throws LockError; after a retryable one the handle is as before, and may be released again.
+    // Releases the lock. Any further call, also a concurrent one, is not ok and does not ask the
+    // backend. Throws LockError; after a retryable one the handle is as before, and may be released
+    // again.
     Released release(const CallOptions& options = {});
     // The lease ends `ttl` from now. Asks the backend, also after a release.
     Extended extend(std::chrono::milliseconds ttl, const CallOptions& options = {});
-    // Gives the lock back unless that has been done; waits for a release under way instead of
-    // sending a second one. Failures go to on_release_error.
+    // Releases the lock unless that has been done; waits for a release under way instead of sending
+    // a second one. Failures go to on_release_error.
     void dispose() noexcept;
-    // What the backend said to the release; empty before it, and if it could not be asked.
+    // The backend's answer to the release; empty before it, and if the backend could not be asked.
     [[nodiscard]] std::optional<Released> released() const;
-    // Whether the release found that the lock had been lost before. If its answer was lost, and it
-    // found nothing when it was sent again, it has most likely done its work at first: that is no
-    // loss, unless the lease was over.
+    // Whether the release found that the lock had been lost before. If the first answer was lost
+    // and the repeat found no lock, the first try has most likely released it: that does not count
+    // as a loss, unless the lease was over.
     [[nodiscard]] bool gone_at_release() const;
 
     class State;  // Shared with a keeper.

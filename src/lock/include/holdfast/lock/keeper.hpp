@@ -2,8 +2,8 @@
 //
 // One keeper serves any number of locks, of any backend, with two threads: one sends the
 // extensions, the other only watches the time, so that a database that hangs cannot delay the news
-// that a lock is lost. The news comes a safety margin before the lease ends by our own clock: while
-// the lock still cannot be anybody else's.
+// that a lock is lost. The holder is told a safety margin before the lease ends by the local clock,
+// while the lock cannot be taken over yet.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ struct AutoExtend {
     // How long before the end the holder is told to stop. Empty: a tenth of the ttl, or twice what
     // the slowest extensions took lately if that is more.
     std::optional<std::chrono::milliseconds> safety_margin{};
-    // No extension after it, so that work which hangs does not hold a lock for ever. Empty: none.
+    // No extension after it, so that hanging work does not hold a lock for ever. Empty: no limit.
     std::optional<std::chrono::milliseconds> max_lifetime{};
 };
 
@@ -38,14 +38,14 @@ public:
 
     // Requires: `clock` outlives this object.
     explicit Keeper(const Clock& clock = system_clock());
-    // Kept locks are no longer extended, and not told so.
+    // Kept locks are no longer extended, without notice to their holders.
     ~Keeper();
     Keeper(const Keeper&) = delete;
     Keeper& operator=(const Keeper&) = delete;
 
-    // Extends the lock by `ttl` time and again, until it is released or lost. A handle that is not
-    // ok is left alone. The handle's on_lost, and whatever waits for its token, runs on a thread of
-    // the keeper and must be quick.
+    // Extends the lock by `ttl` repeatedly until it is released or lost. A handle that is not ok is
+    // ignored. The handle's on_lost, and whatever waits for its token, runs on a thread of the
+    // keeper and must be quick.
     // Requires: as check_auto_extend; the handle's backend outlives the keeper. Throws rate_limited
     // beyond `locks_max`.
     void keep(const Handle& handle, std::chrono::milliseconds ttl, AutoExtend settings = {});

@@ -1,26 +1,21 @@
-// What a lock is called, in the program and in the table.
+// The name of a lock, in the program and in the table.
 #pragma once
 
 #include <cstddef>
 #include <string>
 #include <string_view>
 
-#include <holdfast/sql/dialect.hpp>
-
 namespace holdfast::lock {
 
 inline constexpr std::size_t key_bytes_max = 512;
 
 // In Unicode NFC, as keys are stored and compared. Throws invalid_argument, with `what` as the name
-// of the text, if it is no well-formed UTF-8 or contains U+0000, which no SQL text can hold.
+// of the text, if it is not well-formed UTF-8 or contains U+0000, which no SQL text can hold.
 [[nodiscard]] std::string normalised_text(std::string_view what, std::string_view text);
 
 // The key as it is stored and compared: Unicode NFC, otherwise unchanged. Throws invalid_argument
-// if it is empty, no well-formed UTF-8, contains U+0000, or has more than 512 bytes then.
+// if it is empty, not well-formed UTF-8, contains U+0000, or has more than 512 bytes then.
 [[nodiscard]] std::string normalised_key(std::string_view key);
-
-// How many bytes a primary key may have, with margin.
-[[nodiscard]] std::size_t storage_key_bytes_max(sql::Product product) noexcept;
 
 // "prefix:key" if it fits into `limit` bytes less `reserve`; else the key becomes 22 characters of
 // its SHA-256, under the same prefix. Trailing colons of the prefix do not count. Throws

@@ -6,8 +6,8 @@
 
 namespace holdfast::lock {
 
-// 16 random bytes as 22 characters of base64url. Whoever has it can release the lock, so it cannot
-// be printed by accident: only `reveal` gives the text.
+// 16 random bytes as 22 characters of base64url. It is enough to release the lock, so it cannot be
+// printed by accident: only `reveal` returns the text.
 class LockId {
 public:
     static constexpr std::size_t length = 22;

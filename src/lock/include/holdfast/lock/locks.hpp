@@ -42,14 +42,14 @@ struct Names {
 
 struct LocksOptions {
     Names names{};
-    std::string owner{};  // Shown to people who ask who holds a lock. Empty: "host:pid".
+    std::string owner{};  // Shown as the holder of a lock. Empty: "host:pid".
     // The key for hashes in logs and reports. Empty: a public one, by which short keys can be
     // guessed.
     std::string hash_secret{};
     std::chrono::milliseconds call_timeout{5'000};  // Where the caller gives no deadline.
     std::chrono::milliseconds ttl_limit = ttl_max;
-    // PostgreSQL: while somebody else decides about the same key, answer "busy" without waiting.
-    // Off: strict answers, at the price of waiting in line for each.
+    // PostgreSQL: while another call decides about the same key, answer "busy" without waiting.
+    // Off: strict answers, but every call waits for its turn.
     bool herd_filter = true;
     // A server that forgets commits can give one fence to two holders, so it is refused.
     bool accept_lost_commits = false;
@@ -144,14 +144,14 @@ public:
     bool extend_all(GroupGrant& group,
                     std::chrono::milliseconds ttl,
                     const CallOptions& options = {});
-    // How many were still ours.
+    // Returns how many of them were still held.
     std::size_t release_all(const GroupGrant& group, const CallOptions& options = {});
 
     // By key, in pages: ask again with `after` set to the last key until a page is short.
     [[nodiscard]] std::vector<Listed> list(const ListFilter& filter = {},
                                            const CallOptions& options = {});
-    // Takes the lock from its holder, if it still has this fence: the administrator has seen who
-    // holds it. The counter moves on, so the old holder's writes are refused where fences are
+    // Takes the lock from its holder, if it still has this fence: the one that the administrator
+    // has seen. The counter moves on, so the old holder's writes are refused where fences are
     // checked. False if the lock has another fence by now, or is gone.
     bool force_release(std::string_view key, Fence expected, const CallOptions& options = {});
     // Deletes up to `limit` rows that have been dead for 2 seconds or more; never a counter.
@@ -162,7 +162,7 @@ public:
     // its lock's fence, and all of them by `gap`. Returns how many were behind.
     std::int64_t repair_fences(std::int64_t gap, const CallOptions& options = {});
 
-    // For those who build on the same tables.
+    // For code that builds on the same tables.
     [[nodiscard]] sql::Database& database() noexcept;
     [[nodiscard]] const sql::TableNames& tables() const noexcept;
     [[nodiscard]] const LocksOptions& options() const noexcept;

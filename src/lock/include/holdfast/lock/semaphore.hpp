@@ -1,7 +1,7 @@
 // At most n holders at a time.
 //
-// A permit is a lease on one of n places, with a fence that grows over all of them. Everybody must
-// agree on n: a taker who says another number than those who hold permits is refused.
+// A permit is a lease on one of n places, with a fence that grows over all of them. All callers
+// must agree on n: an acquisition with another number than the current holders' is refused.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ class Locks;
 
 struct Permit {
     LockId permit_id;
-    int slot = 0;  // 0 to n-1; nobody else has it now.
+    int slot = 0;  // 0 to n-1; unique among the current holders.
     Fence fence{};
     ServerTime expires_at{};
     Steady safe_until{};
@@ -37,14 +37,14 @@ public:
     Semaphore(Locks& locks, std::string_view key, int permits);
 
     // One attempt. Busy if all places are taken, with the time until the first lease ends. If the
-    // answer is lost it is asked for once more, with the same id. If the outcome stays unknown, a
-    // permit that nobody knows is given back in the background.
+    // answer is lost, the call is repeated once with the same id. If the outcome stays unknown, a
+    // permit that may have been taken is released in the background.
     [[nodiscard]] std::variant<Permit, Busy> acquire(std::chrono::milliseconds ttl,
                                                      const CallOptions& options = {});
     // False if the permit is lost; then it stays lost.
     bool extend(Permit& permit, std::chrono::milliseconds ttl, const CallOptions& options = {});
-    // True if this call gave the place back. False also if it was asked twice, because the first
-    // answer was lost, and the first had done it.
+    // True if this call released the permit. False also if the first answer was lost, the call was
+    // repeated, and the first try had released it.
     bool release(const Permit& permit, const CallOptions& options = {});
 
 private:

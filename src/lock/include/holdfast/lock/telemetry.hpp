@@ -1,4 +1,4 @@
-// Tells what happens to locks: an event for every call of a backend.
+// Telemetry of locks: an event for every call of a backend.
 //
 // Events carry hashes, so that they may go where the keys and the ids, which are secrets, may not.
 // Whatever is built on the wrapper is observed too: handles, keepers, with_lock.
@@ -22,7 +22,7 @@ enum class EventType : std::uint8_t { acquire, release, extend, is_locked, find 
 
 enum class EventResult : std::uint8_t {
     ok,    // Granted, released, extended, locked, found.
-    fail,  // The opposite; an answer all the same.
+    fail,  // The opposite; still an answer.
     error  // A LockError was thrown.
 };
 
@@ -37,7 +37,7 @@ struct Event {
     std::string lock_id_hash{};  // Of a call by id, and of a grant.
     std::optional<Fence> fence{};
     std::optional<LockCode> code{};  // Of an error.
-    int attempt = 1;                 // Which one this was for a waiter.
+    int attempt = 1;                 // The number of the attempt within one wait.
     std::chrono::nanoseconds duration{};
     // Raw, if asked for.
     std::optional<std::string> key{};
@@ -77,7 +77,7 @@ public:
                                                       const CallOptions& options = {}) override;
     [[nodiscard]] std::optional<RawLockInfo> find_raw_by_id(
         const LockId& lock_id, const CallOptions& options = {}) override;
-    // Waiting in line is no call of its own: its attempts are.
+    // Waiting in the queue is not a call of its own: its attempts are.
     [[nodiscard]] std::unique_ptr<WaitTicket> line_up(std::string_view key,
                                                       const LockId& lock_id,
                                                       Deadline patience) override;

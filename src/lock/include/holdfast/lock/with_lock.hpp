@@ -1,9 +1,9 @@
-// Waits for a lock, runs a function under it, gives it back.
+// Waits for a lock, runs a function under it, releases the lock.
 //
 //     with_lock(locks, {.key = "invoice/7"}, [&](Handle& lock) { pay(lock.fence()); });
 //
-// While the function runs, the lease is extended. If it is lost all the same, the handle's token
-// fires, and the function should end; what it writes late is refused where fences are checked.
+// While the function runs, the lease is extended. If the lock is lost, the handle's token fires and
+// the function should end; its late writes are refused where fences are checked.
 #pragma once
 
 #include <chrono>
@@ -23,13 +23,13 @@
 namespace holdfast::lock {
 
 enum class Backoff : std::uint8_t { exponential, fixed };
-// Of the delay between two attempts, how much is left to chance.
+// How much of the delay between two attempts is random.
 enum class Jitter : std::uint8_t { equal, full, none };
 
-// How to wait for a lock that is busy. In a backend with a waiting line nobody polls: only the
-// timeout ends the wait then.
+// How to wait for a busy lock. A backend with a wait queue does not poll: there only the timeout
+// ends the wait.
 struct Acquisition {
-    int max_retries = 10;  // After the first attempt; for a backend without a line.
+    int max_retries = 10;  // After the first attempt; for a backend without a wait queue.
     std::chrono::milliseconds retry_delay{100};
     std::chrono::milliseconds max_delay{1'000};
     Backoff backoff = Backoff::exponential;
@@ -37,18 +37,18 @@ struct Acquisition {
     // Also for the attempt under way. There is a last attempt when it has passed, and that one may
     // take a quarter of it more, half a second at most. Zero: one attempt, which does not wait.
     std::chrono::milliseconds timeout{5'000};
-    std::stop_token stop{};  // Ends the wait, and does not concern what comes after it.
+    std::stop_token stop{};  // Ends the wait; has no effect after it.
 
-    std::string meta{};              // For people who look at the lock.
+    std::string meta{};              // Shown with the lock.
     const Clock* clock = nullptr;    // Null: the machine's.
     std::function<double()> unit{};  // Uniform in [0, 1). Empty: this thread's generator.
 };
 
-// Waits until the lock is ours. Busy only if the timeout is zero.
-// All attempts use one lock id, so an attempt whose answer was lost is found again by the next.
-// Throws LockError: acquisition_timeout if the lock stayed busy, or the backend out of reach, for
-// as long as was allowed; aborted if one of the tokens fired; what cannot be cured by waiting is
-// passed on. Then nothing is held, as far as the backend can still be told.
+// Waits until the lock is acquired. Busy only if the timeout is zero.
+// All attempts use one lock id, so the next attempt finds a lock whose answer was lost. Throws
+// LockError: acquisition_timeout if the lock stayed busy, or the backend unreachable, for the
+// allowed time; aborted if one of the tokens fired; failures that waiting cannot cure are passed
+// on. Then nothing is held, provided that the backend can still be reached.
 // Requires: as Backend::acquire; no option is negative.
 [[nodiscard]] Acquired acquire_waiting(Backend& backend,
                                        std::string_view key,
@@ -59,7 +59,7 @@ struct Acquisition {
 struct WithLock {
     std::string key;
     std::chrono::milliseconds ttl = default_ttl;
-    std::stop_token stop{};  // Ends the wait. A release at the end does not heed it.
+    std::stop_token stop{};  // Ends the wait. The release at the end ignores it.
     Acquisition acquisition{};
     // Empty: the lease is not extended, and must be longer than the work.
     std::optional<AutoExtend> auto_extend = AutoExtend{};
@@ -73,7 +73,7 @@ struct WithLock {
     Logger* logger = nullptr;
 };
 
-// The lock that with_lock holds, for those who need a scope instead of a function.
+// The lock of with_lock, for a scope instead of a function.
 class LockScope {
 public:
     // Waits for the lock as acquire_waiting does; a lock that is busy is always thrown.
@@ -86,7 +86,7 @@ public:
 
     [[nodiscard]] Handle& handle() noexcept { return handle_; }
 
-    // Releases, and says if the lock was lost meanwhile.
+    // Releases. Throws LockError if the lock was lost and `throw_if_lost` is set.
     void finish();
 
 private:
@@ -99,7 +99,7 @@ private:
     bool ended_ = false;
 };
 
-// The function's answer or exception is the caller's, whatever becomes of the release.
+// The function's answer or exception is passed on, whatever the outcome of the release.
 template <class Function>
 std::invoke_result_t<Function, Handle&> with_lock(Backend& backend,
                                                   const WithLock& options,

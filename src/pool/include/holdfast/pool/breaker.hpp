@@ -1,4 +1,4 @@
-// What an opener does when the fleet's limiter is away, or was wrong.
+// What an opener does when the fleet's limiter is unreachable, or was wrong.
 #pragma once
 
 #include <holdfast/base/clock.hpp>
@@ -6,7 +6,7 @@
 
 namespace holdfast::pool {
 
-// Whether to ask a store that does not answer. After some failures in a row it is left alone, but
+// Whether to ask a store that does not answer. After some failures in a row it is not asked, except
 // for a probe now and then; the first answer ends that. Not safe to share between threads.
 class Breaker {
 public:
@@ -16,7 +16,7 @@ public:
     [[nodiscard]] bool may_ask(Steady now);
 
     // Each true when it changed whether the breaker is open.
-    bool answered();  // A refused condition is an answer, and so is "too much" (is_heard).
+    bool answered();  // A refused condition is an answer, and so is throttling (is_heard).
     bool failed(Steady now);
 
     [[nodiscard]] bool open() const noexcept { return failures_ >= limits_.breaker_failures; }
@@ -28,7 +28,7 @@ private:
     Steady probe_at_{};
 };
 
-// How much of its rate a process may use, after the server has refused it for being too quick.
+// How much of its rate a process may use after the server has refused its rate of connections.
 class SlowDown {
 public:
     explicit SlowDown(const FleetLimits& limits) : limits_(limits) {}

@@ -8,8 +8,8 @@
 
 namespace holdfast::pool {
 
-// The machine's steady clock, some milliseconds late at most. How old and how idle a connection is
-// need not be known better, and to read the exact time twice costs as much as the rest of a borrow.
+// The machine's steady clock, some milliseconds late at most. That is exact enough for ages and
+// idle times, and reading the exact time twice costs as much as the rest of a borrow.
 [[nodiscard]] inline Steady coarse_steady_now() noexcept {
     timespec time{};
     static_cast<void>(::clock_gettime(CLOCK_MONOTONIC_COARSE, &time));

@@ -1,4 +1,4 @@
-// What a pool is told: its size, how long a connection serves, and how it takes failures.
+// The configuration of a pool: its size, the life of a connection, and the handling of failures.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace holdfast::pool {
 // Why a connection could not be opened. Each class backs off on its own.
 enum class FailureClass {
     transport,     // Not reachable, reset, or too slow.
-    auth,          // The server refused who we are.
+    auth,          // The server refused the credentials.
     full,          // SQLSTATE 53300: the server has no room for another connection.
     rate_limited,  // SQLSTATE 53400: the server accepts no more connections this second.
     other,
@@ -34,8 +34,8 @@ struct Limits {
     int closers_max = 2;  // Threads that close connections.
     std::chrono::nanoseconds open_timeout = std::chrono::seconds{30};  // One opening, all phases.
     std::chrono::nanoseconds nap_max = std::chrono::minutes{1};  // The longest between two ticks.
-    int looks_max = 64;  // Idle connections looked at in one go; nobody can borrow them meanwhile.
-    // What is open for longer is told to the operator: its server will end it.
+    int looks_max = 64;  // Idle connections checked together; not lent meanwhile.
+    // A connection open for longer is logged as a warning: its server will end it.
     std::chrono::nanoseconds overage = std::chrono::minutes{58};
 
     // The first generation is opened together and must not die together: its lives are spread
@@ -63,7 +63,7 @@ struct MeterNames {
     std::string_view retiring = "holdfast_sql_pool_retiring";
     std::string_view waiting = "holdfast_sql_pool_waiting";
     std::string_view target = "holdfast_sql_pool_target";
-    std::string_view wanted{};  // How many are kept open though nobody asks.
+    std::string_view wanted{};  // How many are kept open without demand.
     std::string_view open{};    // Ready and in use.
     std::string_view oldest_age_seconds = "holdfast_sql_pool_oldest_age_seconds";
     std::string_view warm_up_seconds = "holdfast_sql_pool_warm_up_seconds";
@@ -88,7 +88,7 @@ inline constexpr int target_max = 100'000;
 // an opening has failed, and the back-off does not allow another try yet. But not if the server was
 // only `full` or `rate_limited`, which passes.
 enum class FailFast {
-    never,     // They wait for better times until their deadline.
+    never,     // They wait until their deadline.
     at_first,  // Until the first connection has been opened: a wrong password need not be waited
                // for.
     always,
@@ -96,9 +96,9 @@ enum class FailFast {
 
 struct Config {
     int target = 10;    // The most connections open for use; 1 to target_max.
-    int min_ready = 0;  // So many are kept open though nobody asks. From `target` up: always full.
-    int overshoot = 0;  // So many beyond `target` may exist while old ones are being replaced.
-    int slots = std::numeric_limits<int>::max();  // So many we have the right to hold at all.
+    int min_ready = 0;  // Kept open without demand. From `target` up: always full.
+    int overshoot = 0;  // How many may exist beyond `target` while old ones are being replaced.
+    int slots = std::numeric_limits<int>::max();  // The right to hold connections, in total.
 
     // A connection serves for `life` plus a random part of `life_jitter`; one with less than
     // `guard` left is not lent any more. Requires: 0 <= guard < life.
@@ -109,18 +109,18 @@ struct Config {
     // closed when the replacement is there. Zero: first closed, then replaced.
     std::chrono::nanoseconds lead = std::chrono::nanoseconds{0};
 
-    // What nobody borrowed for so long is closed, down to `min_ready`.
+    // Connections not borrowed for so long are closed, down to `min_ready`.
     std::chrono::nanoseconds idle_max = std::chrono::minutes{10};
-    // A connection idle for so long or longer is asked whether it still lives before it is lent.
+    // A connection idle for so long or longer is checked before it is lent.
     std::chrono::nanoseconds check_after = std::chrono::nanoseconds{0};
 
-    // Idle connections are looked at so often, and dead ones replaced though nobody borrows. Zero:
-    // never; they are found when they are to be lent.
+    // Idle connections are checked so often, and dead ones replaced even without borrowers. Zero:
+    // never; dead ones are found when they are to be lent.
     std::chrono::nanoseconds look_every = std::chrono::nanoseconds{0};
 
     FailFast fail_fast = FailFast::never;
 
-    // Warming up is done when so many are open, or when this time has passed.
+    // The warm-up ends when so many are open, or when this time has passed.
     int warm = 0;
     std::chrono::nanoseconds warm_up_max = std::chrono::seconds{30};
 
@@ -128,8 +128,8 @@ struct Config {
     Limits limits{};
 };
 
-// A reservoir: `target` connections are open before anybody asks, looked after while they are idle,
-// and replaced before they grow too old. For a server where opening is what is scarce.
+// A reservoir: `target` connections are open before they are needed, checked while they are idle,
+// and replaced before they are too old. For a server that limits openings.
 [[nodiscard]] Config reservoir(int target);
 
 // Throws invalid_argument, naming the field, if the pool could not work with this.

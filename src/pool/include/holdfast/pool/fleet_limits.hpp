@@ -1,4 +1,4 @@
-// The constants of what a fleet of processes shares: permits, slots and leases.
+// The constants of the limits that a fleet shares: permits, slots and leases.
 #pragma once
 
 #include <chrono>
@@ -18,20 +18,21 @@ struct FleetLimits {
     Time counter_nap_jitter = std::chrono::milliseconds{25};
     Time counter_near_boundary = std::chrono::milliseconds{250};
     Time counter_boundary_jitter = std::chrono::milliseconds{50};
-    // A bucket that another process was quicker at is tried again after this, and up to half more.
+    // A bucket that another process has changed first is tried again after this, and up to half
+    // more.
     Time bucket_nap = std::chrono::milliseconds{50};
-    // A store that gives no answer, or is asked too much, is asked again after this, doubling.
+    // A store that gives no answer, or throttles, is asked again after this, doubling.
     Time trouble_nap = std::chrono::milliseconds{50};
     Time trouble_nap_max = std::chrono::seconds{1};
 
-    // --- When the store is away ---
+    // --- When the store is unreachable ---
     int breaker_failures = 3;  // In a row, and the local share takes over.
     Time breaker_probe = std::chrono::seconds{5};
 
-    // --- When the server says 53400 though we asked for permits ---
+    // --- When the server answers 53400 in spite of permits ---
     double slow_down = 0.5;  // What is left of the rate after each,
     double slowest = 1.0 / 64;
-    Time slow_down_once = std::chrono::seconds{1};   // So many as come together count as one,
+    Time slow_down_once = std::chrono::seconds{1};   // Refusals within this time count as one,
     double speed_up = 0.1;                           // and what of the full rate comes back
     Time speed_up_after = std::chrono::seconds{10};  // after this long without another.
 
@@ -45,7 +46,7 @@ struct FleetLimits {
     int block_takes_max = 2;                           // At a time.
     Time block_short_first = std::chrono::seconds{1};  // The pause when no block is free, doubling.
     Time block_short_most = std::chrono::seconds{15};
-    int block_walk_parts = 8;                    // In so many pauses all blocks are asked for.
+    int block_walk_parts = 8;                    // The number of pauses in a walk over all blocks.
     Time store_retry = std::chrono::seconds{5};  // After a call that was not answered.
 
     // --- Leases of single connections ---

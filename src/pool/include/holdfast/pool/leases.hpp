@@ -4,8 +4,9 @@
 // For fleets that count this way already; blocks of slots (slot_blocks.hpp) cost the store less.
 // What keeps the counter true: a lease and its count change in one transaction; each transaction
 // has a token, so that a repeat does nothing; releases are repeated until they are answered; and
-// every lease names its owner, whose heartbeat says whether it lives, so that others can release
-// what a dead one held. A pure machine: told what happened and when, it answers what to ask.
+// every lease names its owner, whose heartbeat shows that it is alive, so that others can release
+// the leases of a dead owner. A pure state machine: it takes events with their times and returns
+// what to ask the store.
 #pragma once
 
 #include <chrono>
@@ -27,7 +28,7 @@ namespace holdfast::pool {
 
 struct LeasesConfig {
     std::int64_t limit = 10'000;  // Of the whole fleet.
-    // So many connections, at most, while the store does not answer. Zero: none.
+    // The most connections while the store does not answer. Zero: none.
     int local_cap = 0;
 };
 
@@ -44,7 +45,7 @@ struct WantLease {
     LeaseWish wish{};
     Steady deadline{};
 };
-// Without effect if it was answered. A lease that comes all the same is released.
+// No effect if it was answered. A lease that is acquired anyway is released.
 struct LeaveLease {
     LeaseWish wish{};
 };
@@ -52,13 +53,13 @@ struct GiveLeaseBack {
     LeaseId lease;
 };
 
-// What became of an acquisition or a release.
+// The result of an acquisition or a release.
 enum class LeaseAnswer {
     done,
     full,        // The counter is at its limit.
     conflict,    // Another transaction was at the counter.
-    throttled,   // The store is there, but asked too much.
-    unanswered,  // It may have happened, or not.
+    throttled,   // The store is reachable, but throttles.
+    unanswered,  // The outcome is unknown.
 };
 struct LeaseAcquired {
     LeaseId lease;
@@ -70,7 +71,7 @@ struct LeaseReleased {
 };
 struct HeartAnswered {
     bool done = false;
-    bool throttled = false;  // Not done, but the store is there. No local cap against that.
+    bool throttled = false;  // Not done, but the store is reachable: the local cap does not apply.
 };
 struct LeasesTick {};
 
@@ -126,8 +127,9 @@ public:
     void step(Steady now, const LeaseEvent& event, LeaseActions& out);
     [[nodiscard]] Steady next_wake() const noexcept { return wake_; }
 
-    // So many connections must go: they have no lease any more, or never had one. What the store
-    // granted counts only while our heart is heard; a dead owner's leases are given to others.
+    // The number of connections to close: they have no lease any more, or never had one. Granted
+    // leases count only while our heartbeats are answered; a dead owner's leases are given to
+    // others.
     [[nodiscard]] int excess() const noexcept;
     [[nodiscard]] int used() const noexcept { return static_cast<int>(held_.size()); }
     [[nodiscard]] bool degraded() const noexcept { return degraded_; }
@@ -140,8 +142,8 @@ private:
         LeaseWish id{};
         Steady deadline{};
         bool wanted = true;
-        bool asked = false;     // The store; an answer is to come.
-        bool doubtful = false;  // It may have been acquired without our hearing of it.
+        bool asked = false;     // The store; its answer is pending.
+        bool doubtful = false;  // It may have been acquired, but the answer was lost.
         std::string token;
         Steady again{};  // When to ask once more.
         int tries = 0;
@@ -183,7 +185,7 @@ private:
     std::set<LeaseId> held_;
     // Of those held:
     std::set<LeaseId> local_;               // The store does not know them.
-    std::set<LeaseId> lost_;                // Our heart was not heard for too long.
+    std::set<LeaseId> lost_;                // Our heartbeats were not answered for too long.
     std::map<LeaseId, LeaseId> inherited_;  // A lost one, and the true one it stands for now.
     std::uint64_t release_retries_ = 0;
 
@@ -204,7 +206,7 @@ struct OwnerSeen {
 };
 struct LeaseSeen {
     LeaseId lease;
-    std::string owner;  // Empty: others wrote it, who have no heartbeat.
+    std::string owner;  // Empty: written by another program, without a heartbeat.
     Wall created{};
 };
 

@@ -1,8 +1,8 @@
 // The connection pool as a pure state machine.
 //
-// It decides who gets which connection, when one is opened and when one is retired; it has no
-// threads, no clock and does no I/O. A driver tells it what happened and when, and carries out what
-// it answers: the threaded pool of pool.hpp, and the simulator with time of its own.
+// It decides which borrower gets which connection, when one is opened and when one is retired; it
+// has no threads, no clock and does no I/O. A driver passes events with their times, and carries
+// out the answers: the threaded pool of pool.hpp, and the simulator with time of its own.
 //
 //     Opening -> Ready <-> InUse -> Retiring -> Closed
 //
@@ -40,15 +40,15 @@ struct ConnectionId {
     friend auto operator<=>(const ConnectionId&, const ConnectionId&) = default;
 };
 
-// Priority is for the few who free something by being served, e.g. the release of a lock. They go
-// before all others; among themselves they keep their order.
+// Priority is for borrowers that free something, e.g. the release of a lock. They go before all
+// others; among themselves they keep their order.
 enum class Lane { normal, priority };
 
 // Why a connection is closed.
 enum class Reason {
     expired,  // Less than `guard` of its life is left.
-    idle,     // Nobody borrowed it for `idle_max`.
-    bad,      // Its borrower says so.
+    idle,     // Not borrowed for `idle_max`.
+    bad,      // Reported by its borrower.
     dead,     // Found dead before it was lent: the server has closed it.
     surplus,  // The pool became smaller.
     shutdown,
@@ -66,10 +66,10 @@ struct Borrow {
     WaiterId waiter{};
     Steady deadline{};
     Lane lane = Lane::normal;
-    bool first = false;  // Its turn had come, but it was lent a dead one: ahead of its lane.
+    bool first = false;  // It was lent a dead connection: goes ahead of its lane.
 };
 
-// Without effect if the waiter is not waiting any more.
+// No effect if the waiter is not waiting any more.
 struct Cancel {
     WaiterId waiter{};
 };
@@ -99,23 +99,23 @@ struct Resize {
     int target = 1;
 };
 
-// So many connections must go, because the right to hold them is gone: idle ones now, lent ones
-// when they come home. Those being closed already count. Replaces what was told before; 0 takes it
-// back.
+// The number of connections to close, because the right to hold them is gone: idle ones now, lent
+// ones when they are returned. Those being closed count. Replaces the earlier number; 0 cancels it.
 struct Shed {
     int connections = 0;
 };
 
-// Somebody looks at idle connections, to find the dead. Answered by a Lend of each that has not
-// been used or looked at since `before`, at most `most` of them; each is given back at once, and
-// its idle time goes on as if nothing had happened. `looker` is nobody who waits.
+// Checks idle connections, to find dead ones. Answered by a Lend of each that has not been used or
+// checked since `before`, at most `most` of them; each is given back at once, and its idle time is
+// not reset. `looker` is not the id of a waiter.
 struct Look {
     WaiterId looker{};
     Steady before{};
     int most = 1;
 };
 
-// Nobody is served any more. Idle connections are closed now, the others when they come home.
+// No borrower is served any more. Idle connections are closed now, the others when they are
+// returned.
 struct Stop {};
 
 using Event = std::
@@ -140,7 +140,7 @@ struct Close {
 struct Lend {
     WaiterId waiter{};
     ConnectionId connection;
-    std::chrono::nanoseconds idle{};  // For so long nobody has used it.
+    std::chrono::nanoseconds idle{};  // How long it was not used.
     friend bool operator==(const Lend&, const Lend&) = default;
 };
 
@@ -162,7 +162,7 @@ using Actions = std::vector<Action>;
 
 struct Counts {
     int opening = 0;
-    int ready = 0;  // Those that are looked at, too.
+    int ready = 0;  // Includes those being checked.
     int in_use = 0;
     int retiring = 0;
     int waiting = 0;
@@ -174,8 +174,8 @@ struct Counts {
     friend bool operator==(const Counts&, const Counts&) = default;
 };
 
-// Not safe to share between threads. Answers that break a promise above (a second Opened, a
-// GiveBack of what was not lent) are broken beliefs and stop the process.
+// Not safe to share between threads. Events that break a rule above (a second Opened, a GiveBack of
+// a connection that was not lent) violate an invariant and stop the process.
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): what is hot begins at a cache line.
 class Machine {
 public:
@@ -188,7 +188,7 @@ public:
 
     // Borrow and GiveBack as step() does them, where nothing follows but that one connection is
     // lent, or kept for the next: as it is nearly always. So there is no list of answers, and
-    // next_wake() stays as it is. Empty or false: nothing was done, and step() has to be asked.
+    // next_wake() stays as it is. Empty or false: nothing was done; call step().
     [[nodiscard]] std::optional<Lend> lend_at_once(Steady now, WaiterId waiter);
     [[nodiscard]] bool take_back_at_once(Steady now, ConnectionId connection);
 
@@ -264,7 +264,7 @@ private:
     [[nodiscard]] int total() const noexcept;
     [[nodiscard]] int waiting() const noexcept;
     [[nodiscard]] int wanted() const noexcept;
-    // So many stay though nobody wants them.
+    // How many stay open without demand.
     [[nodiscard]] int kept() const noexcept { return std::min(config_.min_ready, config_.target); }
     [[nodiscard]] int bound() const noexcept;
     void move(Slot& slot, State to) noexcept {
@@ -320,8 +320,8 @@ private:
     bool stopped_ = false;
     bool calm_ = false;  // As of the latest step; lending and taking back at once do not change it.
     std::uint64_t births_ = 0;
-    int ageing_ = 0;     // Of those ready, looked at and in use.
-    int shed_left_ = 0;  // So many more must go when they come home.
+    int ageing_ = 0;     // Of those ready, being checked and in use.
+    int shed_left_ = 0;  // How many more to close when they are returned.
     int ceiling_ = 0;    // The bound; more only while a pool that was made smaller comes down.
 
     std::array<std::deque<Waiter>, 2> waiting_;  // By lane, first come first served.
@@ -332,13 +332,13 @@ private:
     std::optional<FailureClass> last_failure_;
     bool opened_once_ = false;
 
-    int spread_left_ = 0;  // So many of the present generation are still to be opened,
-    int spread_of_ = 0;    // out of so many.
+    int spread_left_ = 0;  // How many of the present generation are still to be opened,
+    int spread_of_ = 0;    // and how many it has.
     int losses_ = 0;       // Since losses_since_.
     Steady losses_since_{};
 };
 
-// --- Here for speed: every transaction comes this way, twice ---
+// --- Inline for speed: every transaction runs this twice ---
 
 inline std::optional<Lend> Machine::lend_at_once(Steady now, WaiterId waiter) {
     if (!calm_ || ready_.empty() || now >= slots_[ready_.back()].unusable_from) {
@@ -390,7 +390,7 @@ inline std::uint32_t Machine::pop_oldest() noexcept {
     return slot;
 }
 
-// When one that is ready, and idle since then, has to go.
+// When a connection that is ready, and idle since then, has to be closed.
 inline Steady Machine::overdue_from(const Slot& slot, Steady idle_since) const noexcept {
     const bool spare = live() - ageing_ > kept();
     return spare ? std::min(slot.unusable_from, idle_since + config_.idle_max) : slot.unusable_from;

@@ -1,4 +1,4 @@
-// The way to a connection, and how long each part of it took.
+// The phases of opening a connection, and how long each took.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace holdfast::pool {
 enum class OpenPhase {
     slot,     // The right to have one more connection.
     permit,   // The right to open one now.
-    token,    // What to sign in with.
+    token,    // The credentials.
     resolve,  // The server's name becomes addresses.
     tcp,
     tls,
@@ -25,8 +25,8 @@ inline constexpr std::size_t open_phase_count = 8;
 
 [[nodiscard]] std::string_view to_string(OpenPhase phase) noexcept;
 
-// Of one opening. Not safe to share between threads. What is entered again, because the opening was
-// tried once more, counts together.
+// Of one opening. Not safe to share between threads. The times of a phase that is entered again on
+// a retry add up.
 class OpenPhases {
 public:
     explicit OpenPhases(const Clock& clock = system_clock()) : clock_(clock) {}

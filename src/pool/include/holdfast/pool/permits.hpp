@@ -4,9 +4,9 @@
 // Each says which conditional write to try next and what its answer means; it has no clock, no
 // store and does no I/O. A driver carries out what it answers: with DynamoDB, or with a fake.
 //
-// The reservation clock is the one to use. One number says when the bucket will be full again; who
-// wants a permit moves it on and waits, once, for its place. One write per permit, no polling,
-// first come first served. The other two are for fleets that have them already.
+// The reservation clock is the one to use. One number says when the bucket will be full again; a
+// request for a permit moves it on and waits, once, for its place. One write per permit, no
+// polling, first come first served. The other two are for fleets that have them already.
 #pragma once
 
 #include <chrono>
@@ -37,7 +37,7 @@ struct PermitConfig {
     std::chrono::nanoseconds wait_max = std::chrono::seconds{30};
 };
 
-// Throws invalid_argument for a limit that would be none.
+// Throws invalid_argument for a limit out of range.
 void check(const PermitConfig& config);
 
 // --- What the store is asked ---
@@ -51,7 +51,7 @@ struct CountPermits {
 
 struct BucketState {
     std::int64_t tokens_milli = 0;
-    std::int64_t refilled_ms = 0;  // Also says who was quicker.
+    std::int64_t refilled_ms = 0;  // Also detects concurrent writes.
 
     friend bool operator==(const BucketState&, const BucketState&) = default;
 };
@@ -82,7 +82,7 @@ using PermitWrite = std::variant<CountPermits, ReadBucket, WriteBucket, AdvanceC
 // --- What the store answers ---
 
 struct Written {
-    std::int64_t value = 0;  // What stands there now: the count, or the clock.
+    std::int64_t value = 0;  // The stored value now: the count, or the clock.
 };
 struct NotWritten {                       // The condition did not hold.
     std::optional<std::int64_t> value{};  // Of the clock; empty if there is none.
@@ -90,13 +90,13 @@ struct NotWritten {                       // The condition did not hold.
 struct BucketFound {
     std::optional<BucketState> state{};
 };
-struct Throttled {};  // The store is asked too much. Nothing was written.
-struct NoAnswer {};   // It may have been written, or not.
+struct Throttled {};  // The store throttles. Nothing was written.
+struct NoAnswer {};   // The outcome is unknown.
 
 using PermitAnswer = std::variant<Written, NotWritten, BucketFound, Throttled, NoAnswer>;
 
-// Whether the store is there, which is what the breaker is told. One that is asked too much is: it
-// gives the fleet's permits to others meanwhile, and a share on top would be too many.
+// Whether the store is reachable, for the breaker. A store that throttles is: it gives the fleet's
+// permits to others meanwhile, and a share on top would be too many.
 [[nodiscard]] inline bool is_heard(const PermitAnswer& answer) noexcept {
     return !std::holds_alternative<NoAnswer>(answer);
 }
@@ -118,7 +118,7 @@ struct NoPermit {};  // Not by the deadline.
 
 using PermitStep = std::variant<PermitWrite, PauseUntil, Permits, NoPermit>;
 
-// One wish for permits. Not safe to share between threads.
+// One request for permits. Not safe to share between threads.
 class PermitRequest {
 public:
     virtual ~PermitRequest() = default;

@@ -1,8 +1,8 @@
 // The connection pool: threads around the machine of machine.hpp.
 //
-// Borrowers wait in line until their deadline; a Loan gives its connection back by itself. Opening
-// and closing happen on a few background threads, never on the thread that borrows. A borrow that
-// finds a connection, and its return, take the mutex once each and allocate nothing.
+// Borrowers queue until their deadline; a Loan returns its connection by itself. Opening and
+// closing happen on a few background threads, never on the thread that borrows. A borrow that finds
+// a connection, and its return, take the mutex once each and allocate nothing.
 #pragma once
 
 #include <array>
@@ -34,8 +34,8 @@ class Connection {
 public:
     virtual ~Connection() = default;
 
-    // Whether the other side still seems to be there. A look at the socket, no round trip: it is
-    // asked on the borrower's path.
+    // Whether the server still seems to be there. Looks at the socket without a round trip, because
+    // it is on the borrower's path.
     [[nodiscard]] virtual bool usable() noexcept = 0;
 };
 
@@ -51,7 +51,7 @@ public:
 
     [[nodiscard]] FailureClass failure() const noexcept { return failure_; }
 
-    // What the server said, if it was a server that refused; for the log.
+    // The server's SQLSTATE, if a server refused; for the log.
     [[nodiscard]] const std::string& sqlstate() const noexcept { return sqlstate_; }
     void set_sqlstate(std::string sqlstate) { sqlstate_ = std::move(sqlstate); }
 
@@ -65,15 +65,15 @@ class Opener {
 public:
     virtual ~Opener() = default;
 
-    // Throws OpenError, or another Error, whose code then stands for the class. Requires: it comes
-    // back soon after the deadline has passed or the token has fired, because ~Pool waits for it.
-    // It may say which phases it enters.
+    // Throws OpenError, or another Error, whose code then determines the class. Requires: it
+    // returns soon after the deadline has passed or the token has fired, because ~Pool waits for
+    // it. It may report which phases it enters.
     [[nodiscard]] virtual std::unique_ptr<Connection> open(Deadline deadline,
                                                            std::stop_token stop,
                                                            OpenPhases& phases) = 0;
 };
 
-// A connection that is ours until the loan ends. It may outlive its Pool; the connection is then
+// A connection that is lent until the loan ends. It may outlive its Pool; the connection is then
 // closed where the loan ends.
 class Loan {
 public:
@@ -114,16 +114,16 @@ struct Stats {
     Counts now;
     std::chrono::nanoseconds oldest_age{};  // Zero if nothing is open.
     std::uint64_t lent = 0;                 // Times a connection was handed out.
-    std::uint64_t waited = 0;               // Borrowers that stood in line, however it ended.
+    std::uint64_t waited = 0;               // Borrowers that had to wait, whatever the result.
     std::uint64_t empty = 0;                // Borrowers that found no connection free.
-    std::uint64_t timed_out = 0;  // Refused at their deadline; a try_acquire in vain, too.
+    std::uint64_t timed_out = 0;  // Refused at their deadline; includes a failed try_acquire.
     std::uint64_t opened = 0;
     std::array<std::uint64_t, failure_classes> open_failures{};
     std::array<std::uint64_t, reasons> closed{};
     int abandoned = 0;  // Loans that were out when stop() ran into its deadline.
 };
 
-// How the first filling went.
+// The result of the warm-up.
 struct WarmUp {
     int open = 0;
     std::uint64_t failures = 0;  // Openings that failed meanwhile; each was tried again.
@@ -149,7 +149,7 @@ public:
     Pool(const Pool&) = delete;
     Pool& operator=(const Pool&) = delete;
 
-    // The oldest usable connection; if none is free, waits in line for one. Throws
+    // The oldest usable connection; if none is free, waits for one. Throws
     // `deadline` when the wait ran out, `cancelled` when the token fired,
     // `unavailable` after stop(), and with fail_fast the code of the failed opening, which is the
     // cause. The deadline is by the pool's clock.
@@ -157,28 +157,31 @@ public:
                                const std::stop_token& stop,
                                Lane lane = Lane::normal);
 
-    // One that is free now, or nothing; never opens one and never throws for want of one.
+    // A connection that is free now, or nothing; never opens one and never throws because none is
+    // free.
     [[nodiscard]] std::optional<Loan> try_acquire();
 
     // Waits until at least `n` connections are ready or in use; false if the deadline passed, the
-    // token fired or the pool was stopped first. It opens nothing: with n > min_ready others must.
+    // token fired or the pool was stopped first. It opens nothing: with n > min_ready, borrowers
+    // must.
     [[nodiscard]] bool wait_ready(int n, Deadline deadline, const std::stop_token& stop);
 
     // Waits until `warm` connections are open, `warm_up_max` has passed or the token has fired. The
-    // rest is filled in the background. What is missing then is a warning in the log, no error.
+    // rest is filled in the background. Missing connections are a warning in the log, not an error.
     WarmUp warm_up(const std::stop_token& stop);
 
     [[nodiscard]] Stats stats() const;
 
-    // So many connections must go; idle ones now, the others when they come home. Those being
-    // closed already count. Replaces what was told before; 0 takes it back.
+    // The number of connections to close: idle ones now, the others when they are returned. Those
+    // being closed count. Replaces the earlier number; 0 cancels it.
     void shed(int connections);
 
     // Requires: target >= 1. Else invalid_argument.
     void resize(int target);
 
-    // Refuses borrowers, those who wait too; cancels openings, closes what is idle, and the rest
-    // when it comes home. Returns when all is closed or at the deadline; a repeat waits again.
+    // Refuses borrowers, also those that wait; cancels openings; closes idle connections, and the
+    // rest when they are returned. Returns when all are closed or at the deadline; a repeat waits
+    // again.
     void stop(Deadline deadline);
 
 private:

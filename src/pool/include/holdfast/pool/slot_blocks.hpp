@@ -7,9 +7,9 @@
 //     free -> taken, renewed, renewed, ... -> given back
 //                    \-> lost: not renewed in time, or another owner found there
 //
-// A block counts only for as long as nobody else can have taken it, by our own steady clock. Where
-// that ends the capacity shrinks at once, and whoever holds more connections than that must shed.
-// A pure machine: told what happened and when, it answers what to ask of the store.
+// A block counts only while no other process can have taken it, by our own steady clock. After that
+// the capacity shrinks at once, and excess connections must be closed. A pure state machine: it
+// takes events with their times and returns what to ask the store.
 #pragma once
 
 #include <chrono>
@@ -34,20 +34,20 @@ struct SlotBlocksConfig {
     int count = 400;  // Blocks in all.
     std::chrono::nanoseconds ttl = std::chrono::minutes{3};
     std::chrono::nanoseconds renew_every = std::chrono::minutes{1};
-    // So many connections, at most, while the store does not answer and what we own has run out.
-    // Zero: none.
+    // The most connections while the store does not answer and the owned blocks have run out. Zero:
+    // none.
     int local_cap = 0;
 };
 
 // Throws invalid_argument, naming the field.
 void check(const SlotBlocksConfig& config);
 
-// Never repeats. Whoever has it has the right to one connection, until released.
+// Never repeats. The right to one connection, until it is released.
 enum class SlotId : std::uint64_t {};
 
 // --- What happened ---
 
-// So many slots would be used if they were there: the targets of all pools.
+// The number of slots that could be used: the targets of all pools.
 struct WantSlots {
     int n = 0;
 };
@@ -55,15 +55,15 @@ struct BlockTaken {
     int block = 0;
     std::int64_t epoch = 0;  // How often it has been taken, with this time.
 };
-struct BlockRefused {  // To a take or a renewal: somebody else has it.
+struct BlockRefused {  // To a take or a renewal: another process has it.
     int block = 0;
-    std::optional<int> slots{};  // The size that stands there.
-    // When it can be taken from its owner, if that does not renew it. Empty: not known.
+    std::optional<int> slots{};  // The stored size.
+    // When it can be taken from its owner, unless it is renewed. Empty: not known.
     std::optional<std::chrono::nanoseconds> free_in{};
 };
-struct BlockUnanswered {  // To a take or a renewal: it may have happened, or not.
+struct BlockUnanswered {  // To a take or a renewal: the outcome is unknown.
     int block = 0;
-    bool throttled = false;  // The store is there, but asked too much. No local cap against that.
+    bool throttled = false;  // The store is reachable, but throttles: the local cap does not apply.
 };
 struct BlockRenewed {
     int block = 0;
@@ -90,15 +90,15 @@ struct TakeBlock {
 struct RenewBlock {
     int block = 0;
 };
-// Needs no answer: if it is not heard, the block's time runs out. It holds for the time when the
-// block was taken with this epoch only: heard late, it must not undo that we took it again. Empty:
-// whether we took it is not known, and we do not take it again.
+// Needs no answer: if it is lost, the block's time runs out. It applies only to the taking with
+// this epoch: arriving late, it must not undo a later taking. Empty: it is unknown whether the
+// block was taken, and it is not taken again.
 struct GiveBlockBack {
     int block = 0;
     std::optional<std::int64_t> epoch{};
 };
 
-// For people and counters.
+// For logs and metrics.
 enum class BlockLoss { refused, not_renewed };
 [[nodiscard]] std::string_view to_string(BlockLoss why) noexcept;
 struct BlockLost {
@@ -126,13 +126,13 @@ public:
 
     // A slot of the fullest block. Empty if all are used; then step(SlotsTick) looks for more.
     [[nodiscard]] std::optional<SlotId> acquire(Steady now);
-    // Requires: it was acquired and not released yet. Else a broken belief.
+    // Requires: it was acquired and not released yet. Else a broken invariant.
     void release(Steady now, SlotId slot);
 
     // The connections that may exist now.
     [[nodiscard]] int capacity(Steady now) const noexcept;
     [[nodiscard]] int used() const noexcept { return static_cast<int>(slots_.size()); }
-    // So many connections must go.
+    // The number of connections to close.
     [[nodiscard]] int excess(Steady now) const noexcept;
     [[nodiscard]] int blocks_owned(Steady now) const noexcept;
     // Whether the local cap is in force.
@@ -184,14 +184,14 @@ private:
     bool stopped_ = false;
 
     std::map<int, Block> blocks_;  // Those owned, or asked about.
-    // Where each slot is at home; those whose block was lost have no home until there is room.
+    // The block of each slot; slots of a lost block have none until there is room.
     std::unordered_map<SlotId, std::optional<int>> slots_;
     std::uint64_t births_ = 0;
     int wanted_ = 0;
-    bool denied_ = false;  // Somebody asked in vain since the last block came.
+    bool denied_ = false;  // A request was refused since the last block came.
 
     int takes_ = 0;                  // Under way.
-    std::set<int> doubtful_;         // Asked for without an answer: they may be ours.
+    std::set<int> doubtful_;         // Takes of unknown outcome: they may be owned.
     int candidate_ = 0;              // The block where the walk goes on,
     int walk_left_;                  // and how many are asked for before it pauses.
     int walks_short_ = 0;            // In a row.

@@ -1,8 +1,8 @@
-// Permits to open connections, out of a bucket of our own.
+// Permits to open connections, out of a local bucket.
 //
-// The bucket starts full, refills at its rate and never holds more than its burst. Who has to wait
-// stands in line: first come, first served, and who leaves gives its place to those behind. No
-// clock and no threads: the caller says what time it is, and wakes who was served.
+// The bucket starts full, refills at its rate and never holds more than its burst. Waiters queue:
+// first come, first served, and the places behind a waiter that leaves move up. No clock and no
+// threads: the caller passes the time, and wakes the waiters that were served.
 #pragma once
 
 #include <cstddef>
@@ -17,27 +17,27 @@ namespace holdfast::pool {
 // Not safe to share between threads. Requires of all calls: `now` never goes back.
 class TokenBucket {
 public:
-    // Requires: 0 < per_second <= 1e6 and burst >= 1. Else invalid_argument: a limit that is none
-    // must be somebody's wish, not a slip.
+    // Requires: 0 < per_second <= 1e6 and burst >= 1. Else invalid_argument: a missing limit must
+    // be explicit.
     TokenBucket(double per_second, int burst);
 
-    // Takes a permit if one is there and nobody waits for it.
+    // Takes a permit if one is there and there is no waiter.
     [[nodiscard]] bool try_take(Steady now);
 
-    // Stands in line for a permit. False, and at once, if it cannot come by the deadline: then the
-    // waiter is not in line. Requires: it is not in line yet.
+    // Queues a waiter for a permit. False if the permit cannot come by the deadline: then the
+    // waiter is not queued. Requires: it is not queued yet.
     [[nodiscard]] bool enter(Steady now, WaiterId waiter, Steady deadline);
-    // Without effect if it is not in line any more.
+    // No effect if it is not queued any more.
     void leave(WaiterId waiter);
-    // The first in line, if its permit is there; it leaves the line with it. Ask until empty.
+    // The first waiter, if its permit is there; it leaves the queue with it. Call until empty.
     [[nodiscard]] std::optional<WaiterId> serve(Steady now);
-    // When serve() has something to say next; Steady::max() if nobody waits.
+    // When serve() has its next answer; Steady::max() without waiters.
     [[nodiscard]] Steady next_wake(Steady now) const;
 
-    // What is in it is gone; it refills from now on.
+    // Empties the bucket; it refills from now on.
     void drain(Steady now) noexcept;
 
-    // From now on. Those in line keep their places, and may come too late.
+    // From now on. Waiters keep their places, and may be served too late.
     void set_rate(Steady now, double per_second);
 
     [[nodiscard]] double rate() const noexcept { return per_second_; }

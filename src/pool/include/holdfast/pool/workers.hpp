@@ -47,10 +47,10 @@ public:
         return true;
     }
 
-    // Tells the work under way, and all that comes, to be short.
+    // Fires the stop token of the work under way and of all later work.
     void request_stop() { stop_.request_stop(); }
 
-    // Works off the queue, then ends all threads. Requires: nobody pushes any more.
+    // Finishes the queue, then ends all threads. Requires: no more pushes.
     void join() {
         {
             const std::lock_guard lock(mutex_);

@@ -1,4 +1,4 @@
-// What can be said of a scenario without running it: the formulas of sizing.
+// Sizing formulas: the expected figures of a scenario without running it.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ struct PlanLine {
     std::string name;  // "fill_s"
     double value = 0;
     std::string formula;  // "(N - B) / R"
-    std::string trouble;  // Why that cannot go well; empty if it can.
+    std::string trouble;  // Why that cannot work; empty if it can.
 };
 
 // N: connections of the fleet, R: new ones per second, B: burst, G: guard, F: fill time.

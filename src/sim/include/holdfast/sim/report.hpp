@@ -33,7 +33,7 @@ namespace holdfast::sim {
 // The same with a row per sample, and columns for each service: "history-1.size".
 [[nodiscard]] std::string wide_csv_of(const Scenario& scenario, const Result& result);
 
-// What came of one scenario.
+// The results of one scenario.
 struct Suite {
     std::string scenario;
     std::vector<Outcome> outcomes;

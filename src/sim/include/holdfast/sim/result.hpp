@@ -1,4 +1,4 @@
-// What came of a simulation.
+// The result of a simulation.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace holdfast::sim {
 // Since the start, of one service.
 struct Counters {
     std::int64_t checkouts = 0;
-    std::int64_t empty = 0;  // Nobody could be served at once.
+    std::int64_t empty = 0;  // No connection was free.
     std::int64_t discard_expired = 0;
     std::int64_t discard_guard = 0;
     std::int64_t discard_full = 0;
@@ -55,7 +55,7 @@ struct Sample {
 // An assertion that does not hold.
 struct Violation {
     std::string assertion{};
-    std::string service{};  // Empty: nobody in particular.
+    std::string service{};  // Empty: no single service.
     Time at{};              // When it was so for the first time, or worst.
     std::string what{};     // In words, with the value found and the one allowed.
     // The same for programs. No value: it never came.
@@ -114,13 +114,13 @@ struct AgeRow {
     std::vector<std::uint32_t> counts{};  // The first are younger than Observations::age_part.
 };
 
-// What the pool that ships went through. Waits, idles, ages and spells are sorted.
+// Observations of the current pool. Waits, idles, ages and spells are sorted.
 struct Observations {
     // As they happened:
     std::vector<Incident> opened{};   // The cluster let a connection in,
     std::vector<Closing> closed{};    // saw it go,
     std::vector<Incident> rejects{};  // or refused one.
-    std::vector<Incident> wasted{};   // Closed as one too many before anybody used it.
+    std::vector<Incident> wasted{};   // Closed as one too many before it was used.
     std::vector<Incident> peaks{};    // So many were open as never before: one more each time.
     std::vector<Incident> orphans{};  // Leases in the shared table whose process is gone.
     std::vector<Delay> empties{};     // In the order in which they ended.
@@ -135,8 +135,8 @@ struct Observations {
     std::vector<Strike> struck{};
     std::int64_t rejected_rate = 0;  // By the cluster, as too many in a second,
     std::int64_t rejected_full = 0;  // or at a time.
-    std::int64_t refused = 0;        // Requests whose wait was in vain.
-    std::int64_t leaked = 0;         // Open at the cluster, and nobody's.
+    std::int64_t refused = 0;        // Requests that waited and got none.
+    std::int64_t leaked = 0;         // Open at the cluster, without an owner.
     std::int64_t shed = 0;           // Given up, because the right to hold them was lost.
     int total_max = 0;               // Open at a time.
 
@@ -162,7 +162,7 @@ struct Result {
     std::vector<Sample> last;          // The state at the end, one per service.
     std::vector<std::uint32_t> opens;  // In each second.
     std::vector<Violation> violations;
-    Observations seen;                     // Of the pool that ships.
+    Observations seen;                     // Of the current pool.
     std::vector<std::string> explanation;  // What Watch::explain_at asked for.
 
     [[nodiscard]] bool passed() const noexcept { return violations.empty(); }

@@ -1,8 +1,8 @@
-// What is simulated: a fleet of processes, the limits they share, and what befalls them.
+// What is simulated: a fleet of processes, the limits they share, and faults.
 //
-// A scenario is read from YAML or JSON. The profile says by which rules: `standard` runs the pool
-// that ships, `compat_r` and `compat_s` two older models, exactly and with their oddities, so that
-// figures published for them can be compared.
+// A scenario is read from YAML or JSON. The profile selects the model: `standard` is the current
+// pool, `compat_r` and `compat_s` are two older models, simulated exactly; their tests record
+// the figures that they give.
 #pragma once
 
 #include <chrono>
@@ -62,7 +62,7 @@ struct Workload {
     Time on = std::chrono::seconds{1};
     Time off = std::chrono::seconds{1};
     std::vector<Arrival> trace{};
-    int retries = 0;                                    // After a wait that ended in vain,
+    int retries = 0;                                    // After a wait without success,
     Time retry_after = std::chrono::milliseconds{100};  // and so much later.
     int in_use_max = 0;
     std::optional<Latency> held{};  // How long a connection is kept; else `hold` and its jitter.
@@ -79,14 +79,14 @@ struct Service {
     std::string name;       // Of the pool: "a", or "a/1" and "a/2".
     std::string process{};  // Its process: "a".
     int target = 50;
-    // The older models' values. In a scenario of the pool that ships, those of the product.
+    // The older models' values. In a scenario of the current pool, those of the product.
     Time guard = std::chrono::seconds{45};
     Time life = std::chrono::minutes{11};
     Time life_jitter = std::chrono::minutes{2};
     Time start_delay{};
     Workload workload{};
 
-    // Of the pool that ships.
+    // Of the current pool.
     int in_flight = 8;   // Openings under way at a time.
     Time lead{};         // Replacements are opened so long before the old ones must go,
     int overshoot = 0;   // so many at a time. Without a lead: first closed, then replaced.
@@ -110,7 +110,7 @@ enum class FaultKind {
     outage,           // Nothing can be opened.
     rejects,          // The server refuses a fraction of the openings as too many.
     slow,             // Openings take `value` times as long.
-    credentials,      // Every opening is refused for who we are.
+    credentials,      // Every login is refused.
     partition,        // The named processes cannot reach the cluster, and lose what they have.
     limit,            // The client's limit becomes `value` per second.
     scale,            // The named processes want `value` connections each.
@@ -153,7 +153,7 @@ struct Cluster {
                     .high = std::chrono::milliseconds{300}};
     // The share of openings that fail,
     double failures = 0;          // on the way,
-    double login_failures = 0;    // for who we are,
+    double login_failures = 0;    // at the login,
     double session_failures = 0;  // or once they were let in.
 };
 
@@ -162,7 +162,7 @@ enum class LimiterKind {
     ideal,  // One reservation clock for all, which costs nothing to ask.
     local,  // A bucket in each process, with its share of the rate and of the burst.
 
-    // The three that ship, through the shared table; without it, as `local`.
+    // The three of the product, through the shared table; without it, as `local`.
     counter,
     bucket,
     reserve,
@@ -242,7 +242,7 @@ struct Assertion {
 };
 
 struct Scenario {
-    std::string name{};  // As people know it: the file, or the shipped scenario.
+    std::string name{};  // The file, or the built-in scenario.
     Profile profile = Profile::standard;
     std::uint64_t seed = 42;
     std::string endpoint = "cluster.dsql.eu-west-1.on.aws";
@@ -258,7 +258,7 @@ struct Scenario {
     int closures_per_second_max = 200;
     bool zero_empty = false;
 
-    // Of the pool that ships.
+    // Of the current pool.
     Cluster cluster{};
     Limiter limiter{};
     SharedTable table{};
@@ -276,7 +276,7 @@ struct Scenario {
 struct Override {
     std::string key;
     std::string value;
-    std::string option = "--set";  // Who asked for it, for messages.
+    std::string option = "--set";  // The option that set it, for messages.
 };
 
 struct LoadOptions {
@@ -290,7 +290,7 @@ struct Loaded {
     std::vector<std::string> warnings;  // What was overlooked or means something else, with places.
 };
 
-// A file, or the name of a shipped scenario. A file of that name wins. Invalid_argument if neither
+// A file, or the name of a built-in scenario. A file of that name wins. Invalid_argument if neither
 // is there, and, with file, line and key, for what cannot be simulated.
 [[nodiscard]] Loaded load_scenario(const std::string& path, const LoadOptions& options = {});
 

@@ -24,7 +24,7 @@ struct Moment {
 struct Watch {
     std::function<void(const Moment&)> minute{};  // About once in a simulated minute.
     std::stop_token stop{};
-    // Of the pool that ships: what happens in the process of this name,
+    // Of the current pool: what happens in the process of this name,
     std::string traced{};
     std::function<void(Time, std::string_view)> trace{};
     // and why the fleet is short at this moment.

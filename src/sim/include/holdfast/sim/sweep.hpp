@@ -40,7 +40,7 @@ struct Bounds {
     std::int64_t high = 0;
     Time unit{};        // Of both, if they are durations; else zero,
     int digits = 0;     // and they count units of so many digits behind the point.
-    bool open = false;  // Nobody gave them; see narrowed().
+    bool open = false;  // They were not given; see narrowed().
 
     [[nodiscard]] std::string text(std::int64_t value) const;
 };

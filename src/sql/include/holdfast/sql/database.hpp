@@ -39,6 +39,11 @@ namespace holdfast::sql {
 // waits.
 enum class Durability : std::uint8_t { flushed, relaxed };
 
+// What follows a duplicate key (23505). `retry`: another transaction was faster, so the body runs
+// again as after any conflict. `retry_once`: the same, but the second duplicate is thrown, since
+// the rows of the caller itself may be at fault.
+enum class OnDuplicate : std::uint8_t { fail, retry, retry_once };
+
 // For one call: the deadline counts from when the options were made.
 struct TxOptions {
     Deadline deadline = Deadline::after(std::chrono::seconds{30});
@@ -46,9 +51,9 @@ struct TxOptions {
     std::optional<RetryPolicy> retry{};  // Else the database's.
     bool read_only = false;              // A consistent snapshot; writing is refused.
     Durability durability = Durability::flushed;
-    bool duplicate_is_conflict = false;  // 23505 means "somebody was faster": run the body again.
-    // Goes before others who wait for a connection: for the few calls that free something for
-    // everybody, such as the release of a lock.
+    OnDuplicate on_duplicate = OnDuplicate::fail;
+    // Served before other waiters for a connection: for the few calls that free something for
+    // others, such as the release of a lock.
     bool urgent = false;
 };
 
@@ -94,7 +99,7 @@ struct PoolStats {
     std::int64_t closed = 0;
 };
 
-// Counts that do not lie, for benchmarks and tests.
+// Exact counts, for benchmarks and tests.
 struct DriverStats {
     std::int64_t commits = 0;      // Physical ones; a group commit counts once.
     std::int64_t statements = 0;   // Sent to the database, without BEGIN and COMMIT.
@@ -104,8 +109,8 @@ struct DriverStats {
 // Safe to share between threads.
 class Database {
 public:
-    // Opens at once: what is malformed, missing, unreachable or no database throws here, and
-    // nothing is created or left behind.
+    // Opens at once: throws if the URL is malformed, or the database is missing, unreachable or not
+    // a database; then nothing is created or left behind.
     explicit Database(std::string_view url, DatabaseOptions options = {});
     // Waits for running transactions, up to their deadlines.
     ~Database();

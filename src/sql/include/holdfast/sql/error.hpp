@@ -1,4 +1,4 @@
-// What the database said, as data.
+// Errors of the database, as data.
 #pragma once
 
 #include <array>
@@ -10,8 +10,8 @@
 
 namespace holdfast::sql {
 
-// Five characters, or none when the trouble did not come from a database. SQLite's result codes are
-// translated to the state that PostgreSQL gives for the same trouble.
+// Five characters, or none if the error did not come from a database. SQLite's result codes are
+// translated to the state that PostgreSQL gives for the same error.
 class SqlState {
 public:
     constexpr SqlState() = default;

@@ -1,4 +1,4 @@
-// How often, and how long to wait in between.
+// How often a transaction is retried, and with what backoff.
 #pragma once
 
 #include <chrono>

@@ -42,7 +42,7 @@ struct PartStatus {
 };
 
 // The statements of a part in a dialect, in order, ready to be run by hand.
-[[nodiscard]] std::string schema_dump(const SchemaPart& part, Product product);
+[[nodiscard]] std::string schema_dump(const SchemaPart& part, const Dialect& dialect);
 
 // Brings a part to the newest version this program knows. Does nothing if it is there already; safe
 // when several processes do it at once; continues an interrupted migration.
@@ -54,7 +54,7 @@ PartStatus schema_apply(Database& db, const SchemaPart& part, const TxOptions& o
                                        const TxOptions& options);
 
 // Throws unless this program can work with the schema that is there; the message names the command
-// that mends it.
+// that corrects it.
 void schema_require(Database& db, const SchemaPart& part, const TxOptions& options);
 
 }  // namespace holdfast::sql

@@ -34,7 +34,7 @@ public:
     [[nodiscard]] virtual const Dialect& dialect() const noexcept = 0;
 
     // Parameters for one physical connection that is opened next. May block until `deadline`, for
-    // a permit or a token, and says so in `phases`; throws Error if none is to be had.
+    // a permit or a token, and says so in `phases`; throws Error if there is none.
     [[nodiscard]] virtual ConnectParams prepare(Deadline deadline,
                                                 const std::stop_token& stop,
                                                 pool::OpenPhases& phases) = 0;

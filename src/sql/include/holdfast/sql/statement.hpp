@@ -96,8 +96,8 @@ private:
     Statement found_;
 };
 
-// A query whose text is made at run time, which only the filters of visibility need: what people
-// search by has no end of shapes. Every value is a parameter. The database reads the text anew for
+// A query whose text is made at run time, which only the filters of visibility need: they have
+// unlimited shapes. Every value is a parameter. The database reads the text anew for
 // each call and keeps nothing of it, so that shapes do not pile up.
 struct BuiltQuery {
     std::string_view name;
@@ -194,7 +194,7 @@ struct Rendered {
 
 // Requires: parameters are $1..$n without a gap, and `names` knows every {table.x}. Else
 // invalid_argument.
-[[nodiscard]] Rendered render(Product product,
+[[nodiscard]] Rendered render(const Dialect& dialect,
                               std::string_view name,
                               std::string_view text,
                               const TableNames* names = nullptr);

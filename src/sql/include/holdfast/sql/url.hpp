@@ -1,7 +1,7 @@
 // Database URLs.
 //
 //   sqlite:orders.db?create=1            a file, beside the working directory
-//   sqlite::memory:                      a database that dies with its handle
+//   sqlite::memory:                      a database that ends with its handle
 //   postgres://user@host:5432/orders     a server; libpq's own parameters are allowed after `?`
 #pragma once
 
@@ -17,6 +17,8 @@ struct Url {
     std::string rest;    // What follows the scheme and its colon, without options.
     std::map<std::string, std::string, std::less<>> options;  // Percent-decoded.
 
+    // Whether it names a file that this process opens, see Dialect::embedded.
+    [[nodiscard]] bool embedded() const noexcept;
     // Without password, for messages.
     [[nodiscard]] std::string printable() const;
 };
@@ -24,7 +26,7 @@ struct Url {
 // Refuses what has no scheme, a bad percent escape, or an option twice.
 [[nodiscard]] Url parse_url(std::string_view text);
 
-// What ?reservoir=on or =off says: whether connections are kept open before anybody asks for them.
+// What ?reservoir=on or =off says: whether connections are opened before they are needed.
 // Empty if it is not there; invalid_argument for any other word.
 [[nodiscard]] std::optional<bool> reservoir_option(const Url& url);
 

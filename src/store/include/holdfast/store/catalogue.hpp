@@ -18,7 +18,7 @@ namespace holdfast::store {
 enum class Isolation : std::uint8_t {
     locks_what_it_reads,  // Every row that decides is locked FOR UPDATE, or written.
     one_statement,        // It decides and writes in one statement, by the key of one row.
-    idempotent,           // It decides nothing: to write twice is to write once.
+    idempotent,           // It decides nothing, and is idempotent.
     read_only,            // A snapshot; it writes nothing.
 };
 

@@ -42,7 +42,7 @@ struct Member {
     friend bool operator==(const Member&, const Member&) = default;
 };
 
-// A longer time to live is taken for a mistake.
+// A longer time to live is refused.
 inline constexpr std::chrono::hours member_ttl_max{24 * 365 * 100};
 
 // Which hosts. Empty fields ask for nothing.

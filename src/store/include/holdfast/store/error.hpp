@@ -1,7 +1,7 @@
 // What the store throws when a row is not as the caller believed.
 //
-// All of these are `not_applied`: the database is as it was. They are answers, to be looked at and
-// decided on by the caller, never to be retried as they are. Trouble with the database itself comes
+// All of these are `not_applied`: the database is as it was. They are answers that the
+// caller decides on, never to be retried unchanged. Failures of the database itself come
 // as the sql floor's errors, whose outcome() may be `unknown`: an owner of a shard then takes it
 // again under a new range, so that a late commit of the lost write is fenced off.
 #pragma once

@@ -92,7 +92,7 @@ struct BranchRecord {
     Branch branch{};
     sql::Timestamp forked_at{};  // When it was made known.
     std::string info{};
-    bool deleting = false;  // Its nodes are on their way out.
+    bool deleting = false;  // Its nodes are being deleted.
 };
 
 // Safe to share between threads.

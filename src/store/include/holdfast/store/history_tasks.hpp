@@ -1,4 +1,4 @@
-// Work that the owner of a shard has given itself: to start a timer, to tell matching, to index.
+// History tasks: work that a shard's owner owes to itself, such as a timer, a transfer or indexing.
 //
 // A task is written in the same transaction as the state it follows from, and read in the order of
 // its key. Ids come from the shard's range, so a task that would slip in behind a newer owner is

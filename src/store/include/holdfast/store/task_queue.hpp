@@ -1,4 +1,4 @@
-// Task queues: where workers find what to do.
+// Task queues: named work that pollers wait for.
 //
 // A queue is a row with a range, which its owner in the matching service holds as a lease: it reads
 // the queue and takes it by writing a greater range. Tasks are added only under the range that the

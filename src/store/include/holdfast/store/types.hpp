@@ -1,4 +1,4 @@
-// The words that all parts of the store share.
+// Types that all parts of the store share.
 //
 // The store keeps the durable state of a workflow service in one database. Beyond keys and fencing
 // tokens it knows nothing of what it keeps: everything else is a blob, bytes and the name of their

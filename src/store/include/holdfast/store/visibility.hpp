@@ -1,4 +1,4 @@
-// Which executions there are: a copy of what people search them by.
+// Visibility: the searchable records of runs.
 //
 // The copy follows the runs by tasks of its own, so it may be late, and a task may come twice or
 // after a later one. Each write therefore carries a version, and an older one changes nothing. The
@@ -59,8 +59,8 @@ struct VisibilityRecord {
     friend bool operator==(const VisibilityRecord&, const VisibilityRecord&) = default;
 };
 
-// Names of attributes are identifiers: letters, digits and _, not a digit first. A text of more
-// bytes is kept, but to a search it is not there.
+// Names of attributes are identifiers: letters, digits and _, not a digit first. A longer
+// text is kept, but searches do not find it.
 inline constexpr std::size_t searched_value_bytes_max = 255;
 inline constexpr std::size_t attribute_values_max = 1'000;  // Of a run, each element of a list.
 

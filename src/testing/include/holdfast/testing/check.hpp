@@ -1,4 +1,4 @@
-// Small words for test bodies.
+// Small helpers for test bodies.
 #pragma once
 
 #include <chrono>
@@ -8,9 +8,9 @@
 #include <holdfast/base/clock.hpp>
 #include <holdfast/base/error.hpp>
 
-// Says which item of a checklist this test proves: HOLDFAST_CHECK("store 201"). The item becomes a
-// property in the test's report, and a list in the repository is compared with all of them. Used in
-// the body of a GoogleTest case; one test may prove several items.
+// Says which item of docs/conformance this test proves: HOLDFAST_CHECK("store 201"). The item
+// becomes a property in the test's report. Used in the body of a GoogleTest case; one test may
+// prove up to eight items. tools/coverage.py compares the marks with the lists.
 #define HOLDFAST_CHECK(item) ::testing::Test::RecordProperty("check " item, "")
 
 namespace holdfast::test {

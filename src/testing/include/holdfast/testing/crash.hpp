@@ -16,7 +16,7 @@
 
 namespace holdfast::test {
 
-// The victim's way to say what it was promised. Safe to share between threads.
+// Reports what was acknowledged to the victim. Safe to share between threads.
 class Witness {
 public:
     explicit Witness(int fd) noexcept : fd_(fd) {}
@@ -47,13 +47,13 @@ public:
     void wait_for(std::size_t count, Deadline deadline);
     // How many were acknowledged so far.
     [[nodiscard]] std::size_t acknowledged();
-    // What was acknowledged when last somebody waited.
+    // What was acknowledged at the end of the last wait.
     [[nodiscard]] const std::vector<std::int64_t>& reports() const noexcept {
         return acknowledged_;
     }
 
-    // Stops it in the middle of whatever it is doing, as a host does with a guest; it knows nothing
-    // of it. Thawed, it goes on.
+    // Stops it in the middle of its work, as a host does with a guest, without its notice. Thawed,
+    // it goes on.
     void freeze();
     void thaw();
 
@@ -70,7 +70,7 @@ private:
     std::vector<std::int64_t> acknowledged_;
 };
 
-// What a crash did. Both empty is innocence.
+// What a crash did. Both are empty if all is well.
 struct Verdict {
     std::vector<std::int64_t> lost{};     // Acknowledged, and not there.
     std::vector<std::int64_t> doubled{};  // There more than once.

@@ -28,8 +28,8 @@ enum class Backend : std::uint8_t { sqlite, postgres, dsql };
 
 [[nodiscard]] std::string_view to_string(Backend backend) noexcept;
 
-// The same, for a test that forks: what a database needs of this process, it then needs of one
-// beside it. Requires: this process has one thread.
+// The same, for a test that forks: servers that a database needs run in a process beside this one.
+// Requires: this process has one thread.
 [[nodiscard]] Backend that_forks(Backend backend);
 
 class Place;
@@ -43,8 +43,8 @@ class Place;
 class Database {
 public:
     explicit Database(Backend backend, sql::DatabaseOptions options = quick_options());
-    // With the tables of a part, and no rows. On the shared PostgreSQL, whoever is the first to
-    // want a part makes it, and everybody after that a copy.
+    // With the tables of a part, and no rows. On the shared PostgreSQL, the first test that needs a
+    // part makes it, and later tests get a copy.
     Database(Backend backend,
              const sql::SchemaPart& part,
              sql::DatabaseOptions options = quick_options());

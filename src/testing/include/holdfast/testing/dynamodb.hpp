@@ -1,4 +1,4 @@
-// A DynamoDB of one's own: the emulator that `./run` fetches into build/node.
+// A private DynamoDB: the emulator that `./run` fetches into build/node.
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@ public:
 
     [[nodiscard]] std::string url() const;
 
-    void stop();   // Without a word to its clients.
+    void stop();   // Without notice to its clients.
     void start();  // On the same port.
 
 private:

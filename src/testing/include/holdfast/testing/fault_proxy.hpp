@@ -29,8 +29,8 @@ struct Match {
 };
 
 enum class Fault : std::uint8_t {
-    cut,        // Closes both ways. What was sent before arrives; this message does not.
-    cut_after,  // The message arrives, and both ways are closed at once: nobody knows what follows.
+    cut,          // Closes both ways. What was sent before arrives; this message does not.
+    cut_after,    // The message arrives, and both ways are closed at once: the rest is lost.
     lose_answer,  // From here on the client hears nothing. When the server has done all it was
                   // asked for, both ways are closed: the work is done and the client cannot know.
     stall,        // Nothing moves on this connection until release().

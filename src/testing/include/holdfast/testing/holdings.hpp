@@ -1,4 +1,4 @@
-// Who held what when, and whether two ever held the same at once.
+// Records of who held what when, and a check that no two held the same at once.
 #pragma once
 
 #include <algorithm>
@@ -9,14 +9,14 @@
 
 namespace holdfast::test {
 
-// One holding of a key. Leases are checked by the database's clock, as it was told to the holder; a
-// release by the machine's steady clock, which all who are asked share.
+// One holding of a key. Leases are checked by the database's clock, as the holder received it; a
+// release by the machine's steady clock, which all holders share.
 struct Holding {
     std::string key;
     std::uint64_t fence = 0;
     std::int64_t from_ms = 0;
     std::int64_t until_ms = 0;         // The last expiry that was acknowledged.
-    std::int64_t answered_ns = 0;      // When the holder had been told.
+    std::int64_t answered_ns = 0;      // When the holder had the answer.
     std::int64_t release_sent_ns = 0;  // Before which it was not given back; 0 if it never was.
 };
 

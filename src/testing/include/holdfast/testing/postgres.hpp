@@ -1,4 +1,4 @@
-// A PostgreSQL of one's own.
+// A private PostgreSQL.
 //
 // The cluster lies in a temporary folder and listens on a unix socket there, so tests need neither
 // root nor a port, and any number of them run side by side. Between the test and its server stands
@@ -17,7 +17,7 @@ namespace holdfast::test {
 using dsql::PostgresAddress;
 
 struct PostgresOptions {
-    bool fsync = false;  // On: what was committed survives crash() by the same means as in life.
+    bool fsync = false;                             // On: commits survive crash() as in production.
     std::map<std::string, std::string> settings{};  // As in postgresql.conf.
 };
 

@@ -24,7 +24,7 @@ private:
     std::filesystem::path path_;
 };
 
-// The folder alone, for those who remove it in another way.
+// Only creates the folder; the caller removes it.
 [[nodiscard]] std::filesystem::path make_temp_dir();
 
 }  // namespace holdfast::test

@@ -91,6 +91,7 @@ private:
                      [&] { std::get<I>(values).emplace(std::get<I>(branches_).branch_take()); }),
          ...);
         error.rethrow();
+        // NOLINTNEXTLINE(bugprone-unchecked-optional-access): without an error each has a value.
         return std::tuple<BranchValue<B>...>{std::move(*std::get<I>(values))...};
     }
     template <std::size_t... I>
@@ -100,7 +101,7 @@ private:
               ? (void)value.emplace(std::in_place_index<I>, std::get<I>(branches_).branch_take())
               : void()),
          ...);
-        return std::move(*value);
+        return std::move(*value);  // NOLINT(bugprone-unchecked-optional-access): one has won.
     }
 
     std::tuple<B...> branches_;

@@ -1,7 +1,7 @@
-// What a workflow has in hand.
+// The API of a workflow.
 //
-// Everything here is deterministic: run again over the same history it answers the same. Clocks,
-// random numbers, files and other threads belong into activities.
+// Everything here is deterministic: a replay of the same history gets the same answers. Other
+// clocks, random numbers, files and threads belong in activities.
 #pragma once
 
 #include <chrono>
@@ -54,7 +54,7 @@ template <class... P>
 template <class Tag>
 struct DefaultJson;
 
-// The instance's own small store: at most 100 keys of 16 KiB. It outlives executions, and others
+// The instance's key-value store: at most 100 keys of 16 KiB. It outlives executions, and clients
 // can read it.
 class Kv {
 public:
@@ -66,7 +66,7 @@ public:
         core_.kv_set(std::move(key), Payload{Codec<T>::encode(value)});
     }
     void set(std::string key, const char* value) { set(std::move(key), std::string(value)); }
-    // Empty if there is no such key. Throws DecodeError if it is something else.
+    // Empty if there is no such key. Throws DecodeError if the value has another type.
     template <class T>
     [[nodiscard]] std::optional<T> get(std::string_view key) const {
         const auto found = core_.kv().find(key);
@@ -75,7 +75,7 @@ public:
         }
         return detail::decode_as<T>(found->second);
     }
-    void erase(std::string key) { core_.kv_erase(std::move(key)); }
+    void erase(const std::string& key) { core_.kv_erase(key); }
     void clear() { core_.kv_clear(); }
     // Sorted by key.
     [[nodiscard]] const std::map<std::string, Payload, std::less<>>& all() const noexcept {
@@ -86,7 +86,7 @@ private:
     detail::Core& core_;
 };
 
-// While it lives, cancellation does not pierce the awaits of the coroutine that made it.
+// While it exists, cancellation does not interrupt the awaits of the coroutine that created it.
 class [[nodiscard]] Shield {
 public:
     explicit Shield(detail::Core& core) noexcept : frame_(core.current) { ++frame_->shields; }
@@ -98,11 +98,11 @@ private:
     detail::Frame* frame_;
 };
 
-// A workflow that nobody waits for, just after it was asked for.
+// A detached workflow, just after it was requested.
 class Detached {
 public:
     explicit Detached(detail::SlotPtr slot) noexcept : slot_(std::move(slot)) {}
-    // What a replay makes of another input than the history has. Requires: no await in between.
+    // How a replay treats an input that differs from the history. Requires: no await in between.
     void input_check(InputCheck check) && { slot_->input_check = check; }
 
 private:
@@ -172,7 +172,7 @@ public:
         detail::present(started)->start(*core_.current, nullptr);
         return Handle<T>(std::move(started));
     }
-    // Starts a workflow that nobody waits for.
+    // Starts a detached workflow.
     template <auto W, class... A>
     Detached detach(std::string id, A&&... args) {
         using Traits = detail::WorkflowTraits<decltype(W)>;
@@ -183,13 +183,13 @@ public:
     }
     Detached detach_by_name(std::string name, std::string id, Payload input, std::string version);
 
-    // --- time and chance
-    // When the event happened that the code reacts to; never goes back.
+    // --- time and random numbers
+    // The time of the event that the code reacts to; never goes back.
     [[nodiscard]] Moment now() const noexcept { return core_.now(); }
     [[nodiscard]] std::uint64_t random() noexcept { return core_.random(); }
     [[nodiscard]] std::string uuid();
 
-    // --- what others can see
+    // --- what clients can see
     [[nodiscard]] Kv& kv() noexcept { return kv_; }
     // At most 256 KiB, else a Failure of type "LimitExceeded". The last one of a turn is kept.
     template <class Tag = void, class T = typename DefaultJson<Tag>::type>
@@ -198,17 +198,18 @@ public:
     }
     void status(const char* text) { core_.set_status(Payload{quote(text)}); }
     void clear_status() { core_.set_status(std::nullopt); }
-    // As it is now, also what was carried over.
+    // The current value, also if it was carried over.
     [[nodiscard]] const std::optional<Payload>& current_status() const noexcept {
         return core_.status();
     }
-    // Finds the instance in listings.
+    // A search attribute: listings can filter by it.
     template <class T>
     void attribute(std::string name, const T& value) {
         set_attribute(std::move(name), Payload{Codec<T>::encode(value)});
     }
     void remove_attribute(std::string name) { set_attribute(std::move(name), std::nullopt); }
-    // Answers questions from now on. What the function uses must live as long as the workflow.
+    // Answers queries and updates from now on. What the function uses must live as long as the
+    // workflow.
     template <class R, class... P, class F>
     void on(const Query<R(P...)>& query, F handler) {
         core_.on_query(std::string(query.name()), erase<R, P...>(std::move(handler)));
@@ -218,7 +219,7 @@ public:
         core_.on_update(std::string(update.name()), erase<R, P...>(std::move(handler)));
     }
 
-    // --- the code's own change
+    // --- changes of the code
     // True in executions that began with the change, false in those that passed this point before.
     [[nodiscard]] bool patched(std::string_view change) { return core_.patched(change); }
 
@@ -231,7 +232,7 @@ public:
     // --- about itself
     [[nodiscard]] const std::string& instance() const noexcept { return core_.instance(); }
     [[nodiscard]] ExecutionId execution() const noexcept { return core_.execution(); }
-    // The stored name of its code, and which version of it this execution runs to its end.
+    // The stored name of its code, and the version that this execution runs to its end.
     [[nodiscard]] const std::string& workflow() const noexcept { return core_.workflow(); }
     [[nodiscard]] const std::string& version() const noexcept { return core_.version(); }
     [[nodiscard]] bool replaying() const noexcept { return core_.replaying(); }

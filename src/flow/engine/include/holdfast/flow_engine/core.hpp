@@ -1,8 +1,8 @@
 // What awaitables and the engine share. Not for users: they see Context and Op.
 //
 // Code and history meet in two places. An operation that the code asks for becomes a Slot in the
-// order of asking; the engine gives it an event. An answer closes its slot and resumes whoever
-// listens. Everything runs on the thread that runs the turn.
+// order of asking; the engine gives it an event. An answer closes its slot and resumes its
+// listener. Everything runs on the thread that runs the turn.
 #pragma once
 
 #include <coroutine>
@@ -42,7 +42,7 @@ struct SettledAt {
     friend auto operator<=>(const SettledAt&, const SettledAt&) = default;
 };
 
-// Is told when something it waits for has settled, and says which coroutine goes on (or none).
+// Is notified when something it waits for has settled; returns the coroutine to resume (or none).
 class Listener {
 public:
     virtual std::coroutine_handle<> settled() noexcept = 0;
@@ -57,7 +57,7 @@ struct Frame {
     Frame* parent = nullptr;  // The coroutine that awaits this one.
     int shields = 0;
     bool workflow = false;         // The workflow itself, not a task of it.
-    Listener* listener = nullptr;  // Who is told when the coroutine has ended.
+    Listener* listener = nullptr;  // Notified when the coroutine has ended.
     SettledAt settled{};
     std::exception_ptr error;
 
@@ -78,7 +78,7 @@ public:
     Suspension(const Suspension&) = delete;
     Suspension& operator=(const Suspension&) = delete;
 
-    // The instance was asked to stop: give up what is waited for. Returns who goes on (or none).
+    // A cancel request has arrived: give up the wait. Returns the coroutine to resume (or none).
     virtual std::coroutine_handle<> cancel() noexcept = 0;
 
 protected:
@@ -142,10 +142,10 @@ public:
     [[nodiscard]] bool cancel_requested() const noexcept { return cancelled_.has_value(); }
     [[nodiscard]] SettledAt settle_now() noexcept { return {.event = applied_, .order = ++order_}; }
     [[nodiscard]] bool evicting() const noexcept { return evicting_; }
-    // The code gave up what somebody else of it awaits: who does goes on when the coroutine that
-    // runs has come to rest. At once would be too early: it may destroy the one that runs.
+    // The code gave up what another of its coroutines awaits: that one is resumed when the running
+    // coroutine has suspended. Resuming it at once could destroy the running one.
     void wake_later(std::shared_ptr<Listener> waiting) { to_wake_.push_back(std::move(waiting)); }
-    // Goes on until the workflow ends, though nobody has it in hand.
+    // Keeps the operation until the workflow ends, although the code has no handle to it.
     void keep(std::shared_ptr<Operation> detached) { detached_.push_back(std::move(detached)); }
 
     // --- for the context
@@ -166,7 +166,7 @@ public:
     }
     [[nodiscard]] std::map<std::string, Payload, std::less<>>& kv() noexcept { return kv_; }
     void kv_set(std::string key, Payload value);
-    void kv_erase(std::string key);
+    void kv_erase(const std::string& key);
     void kv_clear();
     void set_status(std::optional<Payload> status);
     [[nodiscard]] const std::optional<Payload>& status() const noexcept { return status_; }
@@ -192,7 +192,7 @@ protected:
     virtual void asked(const SlotPtr& slot) = 0;
     void ask(const SlotPtr& slot);
     virtual void gave_up(const SlotPtr& slot) noexcept = 0;
-    // The same for a message that had come and that nobody has seen.
+    // The same for a message that had arrived and that the code has not seen.
     virtual void gave_back(const SlotPtr& slot) noexcept = 0;
     [[nodiscard]] virtual bool message_waits(std::string_view channel) const = 0;
     // Random numbers as in that execution. Requires: none was asked for yet.

@@ -1,9 +1,9 @@
 // The event catalogue: everything a history can say.
 //
-// A history is what one execution did, in order. Three sorts of events: schedules (the code asked
-// for something; compared with the code on replay), answers (what came back; `source` is the
-// schedule they answer) and facts (about the instance as a whole). docs/workflows-format.md has
-// the words.
+// A history is what one execution did, in order. Three sorts of events: request events (the code
+// asked for something; compared with the code on replay), closing events (what came back; `source`
+// is the request they answer) and facts (about the instance as a whole). docs/workflows-format.md
+// has the stored names.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace holdfast::flow {
 
-// Who waits for a child's answer.
+// The operation that waits for a child's answer.
 struct ParentLink {
     std::string instance;
     ExecutionId execution = 0;
@@ -62,10 +62,10 @@ struct WorkflowFailed {
 };
 struct WorkflowContinued {
     Payload input;
-    std::string version;  // Asked for; empty: whatever the registry says.
+    std::string version;  // Requested; empty: as the registry decides.
     friend bool operator==(const WorkflowContinued&, const WorkflowContinued&) = default;
 };
-// Code that has not ended by the deadline is ended for it.
+// The execution is ended if the code has not ended by the deadline.
 struct CancelRequested {
     std::string reason;
     std::int64_t deadline_ms = 0;
@@ -82,7 +82,7 @@ struct WorkflowResumed {
 struct TurnContinued {
     friend bool operator==(const TurnContinued&, const TurnContinued&) = default;
 };
-// A request that changed the workflow's state, and what it was answered.
+// An update of the workflow's state, and its answer.
 struct UpdateHandled {
     std::string request;  // Its id; a repeat is answered from here.
     std::string name;
@@ -92,7 +92,7 @@ struct UpdateHandled {
     friend bool operator==(const UpdateHandled&, const UpdateHandled&) = default;
 };
 
-// --- schedules and their answers
+// --- requests and their closing events
 // ------------------------------------------------------------------
 
 struct ActivityScheduled {
@@ -100,7 +100,7 @@ struct ActivityScheduled {
     Payload input;
     std::optional<std::string> session;
     std::optional<std::string> tag;
-    std::optional<std::int64_t> start_within_ms{};  // Fails if nobody has begun it by then.
+    std::optional<std::int64_t> start_within_ms{};  // Fails if it has not begun by then.
     std::optional<std::int64_t> ahead_ms{};  // Taken before those that are older by up to this.
     std::optional<ActivityRetry> retry{};    // Empty: the first failure is final.
     friend bool operator==(const ActivityScheduled&, const ActivityScheduled&) = default;
@@ -143,7 +143,7 @@ struct ChildFailedEvent {
     friend bool operator==(const ChildFailedEvent&, const ChildFailedEvent&) = default;
 };
 
-// A start that nobody waits for; never answered.
+// A detached start; never answered.
 struct WorkflowDetached {
     std::string name;
     std::string instance;
@@ -183,7 +183,7 @@ struct OperationCancelled {
     friend bool operator==(const OperationCancelled&, const OperationCancelled&) = default;
 };
 
-// --- schedules that need no answer
+// --- requests without an answer
 // ------------------------------------------------------------------
 
 struct StatusUpdated {
@@ -244,7 +244,7 @@ using EventBody = std::variant<WorkflowStarted,
 
 struct Event {
     EventId id = 0;
-    EventId source = 0;        // Of answers and cancellations: the schedule they belong to.
+    EventId source = 0;        // Of closing events and cancellations: the request.
     std::int64_t time_ms = 0;  // By the database's clock; never falls within a history.
     EventBody body;
     // Which build of the program wrote it and those that follow. Empty: the same as before it.

@@ -34,11 +34,11 @@ struct Turn {
     // throw the turn away, and the object with it: another build may fit.
     bool mismatch = false;
     // Which of the messages were taken; the others belong to the execution that follows, or to the
-    // next turn: a turn takes no more once the code has asked for half of what it may in one.
+    // next turn: a turn takes no more once the code has made half of the requests of one turn.
     std::vector<std::size_t> taken;
     bool left_some = false;  // Of the messages, for the next turn.
-    // The code waits for a message that it has: from there it goes on in another turn, which the
-    // caller has to bring about. So a crowd of messages never makes a turn too long.
+    // The code waits for a message that has arrived: it continues in another turn, which the caller
+    // has to run. This bounds a turn, however many messages there are.
     bool cut = false;
 
     std::vector<std::pair<EventId, ActivityScheduled>> activities;
@@ -59,7 +59,7 @@ struct Turn {
 
     // Of Ending::continued: what the next execution takes along besides its input.
     std::vector<MessageReceived> carried;
-    std::optional<CancelMessage> cancel;  // It was asked to stop, and still has this long.
+    std::optional<CancelMessage> cancel;  // A cancel request, with the time left.
 
     // Requires: an ending with such an event.
     [[nodiscard]] const Payload& output() const;
@@ -79,15 +79,15 @@ struct ExecutionLimits {
 
 class Execution {
 public:
-    // `build` tells builds of the program apart: it is recorded where it changes, and decides what
-    // a replay makes of other inputs (input_check.hpp). Empty: not known.
+    // `build` tells builds of the program apart: it is recorded where it changes, and decides how
+    // a replay treats changed inputs (input_check.hpp). Empty: not known.
     Execution(std::string instance,
               ExecutionId execution,
               detail::Program program,
               ExecutionLimits limits = {},
               Logger* logger = nullptr,
               std::string build = {});
-    // Destroys the coroutine where it stands. What it waited for goes on.
+    // Destroys the coroutine where it stands. What it waited for is not cancelled.
     ~Execution();
     Execution(const Execution&) = delete;
     Execution& operator=(const Execution&) = delete;
@@ -113,7 +113,7 @@ public:
     // Roughly what it holds in memory.
     [[nodiscard]] std::size_t bytes() const noexcept;
     [[nodiscard]] const WorkflowStarted& started() const;
-    // Whether it was asked to stop.
+    // Whether a cancel request has arrived.
     [[nodiscard]] bool cancel_requested() const noexcept;
     // The time of its first event. Requires: it has taken a turn.
     [[nodiscard]] Moment begun() const;
@@ -134,8 +134,8 @@ private:
 };
 
 // Runs a workflow's code over a whole history, as it was exported. Empty: it does what the history
-// says, or a replay would only warn: `logger` is told. Else where and how it differs. Random
-// numbers and ids depend on the instance and the execution.
+// says, or differs only where a replay warns, through `logger`. Else where and how it differs.
+// Random numbers and ids depend on the instance and the execution.
 [[nodiscard]] std::optional<FailureInfo> check_replay(std::string instance,
                                                       detail::Program program,
                                                       std::vector<Event> history,

@@ -15,12 +15,15 @@ namespace holdfast::flow {
 enum class FailureKind : std::uint8_t {
     application,     // Thrown by user code; workflow code sees it and may handle it.
     timeout,         // An operation took longer than it was given.
-    cancelled,       // Ended because somebody asked for it.
-    panic,           // Workflow code threw something that is no Failure.
+    cancelled,       // Ended by a cancel request.
+    panic,           // Workflow code threw something other than a Failure.
     nondeterminism,  // The code does not do what its history says. Ends the instance.
-    poison,          // Tried too often without an end. Ends the instance.
+    poison,          // Attempted too often without an end. Ends the instance.
     infrastructure,  // A limit or a damaged row. Ends the instance.
 };
+
+// The type of an application failure that ends an instance because an operator asked for it.
+inline constexpr std::string_view failed_by_operator = "FailedByOperator";
 
 [[nodiscard]] std::string_view to_string(FailureKind kind) noexcept;
 [[nodiscard]] std::optional<FailureKind> failure_kind(std::string_view name) noexcept;
@@ -32,7 +35,7 @@ enum class FailureKind : std::uint8_t {
 // A failure as it is stored and sent.
 struct FailureInfo {
     FailureKind kind = FailureKind::application;
-    std::string type{};     // The thrower's own name for it, "CardDeclined"; may be empty.
+    std::string type{};     // A name that the code chose, "CardDeclined"; may be empty.
     std::string message{};  // For people.
     bool retryable = true;
     std::optional<Payload> details{};
@@ -78,7 +81,7 @@ public:
     using Failure::Failure;
 };
 
-// Thrown at an await when the instance was asked to stop. Not a std::exception, so that a handler
+// Thrown at an await after a cancel request. Not a std::exception, so that a handler
 // for errors does not swallow it by accident. Catch it only to clean up.
 class Cancelled {
 public:

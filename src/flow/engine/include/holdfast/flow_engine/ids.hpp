@@ -1,4 +1,4 @@
-// The numbers of a workflow's life.
+// Ids, moments and versions.
 #pragma once
 
 #include <chrono>
@@ -16,8 +16,7 @@ using EventId = std::uint64_t;
 
 // Moments that are kept and compared: milliseconds since 1970, by the database's clock.
 using Moment = std::chrono::sys_time<std::chrono::milliseconds>;
-// Nothing is put off until later than this, the end of the year 9999: who waits "for ever" waits
-// that long.
+// No timer lies later than this, the end of the year 9999: a wait "for ever" ends then.
 inline constexpr Moment last_moment{std::chrono::milliseconds{253'402'300'799'000}};
 [[nodiscard]] constexpr Moment later(Moment now, std::chrono::milliseconds wait) noexcept {
     return wait < last_moment - now ? now + wait : last_moment;

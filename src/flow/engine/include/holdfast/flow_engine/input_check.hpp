@@ -1,8 +1,8 @@
-// What a replay makes of an input that is not the one in the history.
+// How a replay treats an input that differs from the history.
 //
 // The kind and the name of a request are always compared. The input is too: code that asks for the
-// same with another input is most often not deterministic. But a newer build may well compute or
-// write an input otherwise, and that must not end what is running.
+// same with another input is most often not deterministic. But a newer build may compute or
+// write an input differently, and that must not end running instances.
 //
 //                     fields came or went        another value
 //   by_build          a warning                  the build that wrote it is another one: a warning;
@@ -11,7 +11,7 @@
 //   warn              a warning                  a warning
 //   ignore            nothing                    nothing
 //
-// Whatever is let pass, the history holds: the activity or the child has the recorded input.
+// If a difference is accepted, the history holds: the activity or the child has the recorded input.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What an execution has asked for and nobody has answered, by its history alone: for an end that
-// the code has no part in.
+// The open requests of an execution, from its history alone: for an end that its code does not
+// take part in.
 #pragma once
 
 #include <span>
@@ -21,7 +21,7 @@ struct LeftOpen {
 // In the order in which they were asked for.
 [[nodiscard]] std::vector<LeftOpen> left_open(std::span<const Event> history);
 
-// Nobody wants its answer: the turn says so to whoever has it.
+// Its answer is no longer needed: the turn cancels the activity or the child.
 void abandon(Turn& turn, const LeftOpen& operation);
 
 }  // namespace holdfast::flow

@@ -1,4 +1,4 @@
-// What is sent to an instance: answers, signals, requests. One turn takes all that are there.
+// What is sent to an instance: answers, signals, requests. One turn takes all that are waiting.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ struct TimerMessage {
     std::int64_t fire_at_ms = 0;
     friend bool operator==(const TimerMessage&, const TimerMessage&) = default;
 };
-// An activity that nobody has begun by now has failed.
+// An activity that has not begun by now has failed.
 struct StartDeadline {
     EventId event = 0;  // Of its ActivityScheduled.
     std::int64_t limit_ms = 0;
@@ -61,8 +61,9 @@ struct SignalMessage {
 };
 struct CancelMessage {
     std::string reason;
-    bool force = false;         // Terminate: the code gets no chance to clean up.
-    std::int64_t grace_ms = 0;  // How long the code may take; 0: the runtime's default.
+    bool force = false;          // Terminate: the code cannot clean up.
+    std::int64_t grace_ms = 0;   // How long the code may take; 0: the runtime's default.
+    std::optional<bool> fail{};  // With force: it fails, and is not cancelled.
     friend bool operator==(const CancelMessage&, const CancelMessage&) = default;
 };
 struct SuspendMessage {
@@ -72,7 +73,7 @@ struct SuspendMessage {
 struct ResumeMessage {
     friend bool operator==(const ResumeMessage&, const ResumeMessage&) = default;
 };
-// Answered to whoever waits for `request`.
+// The reply is stored under `request`.
 struct UpdateMessage {
     std::string request;
     std::string name;
@@ -101,7 +102,7 @@ using MessageBody = std::variant<StartMessage,
                                  StartDeadline>;
 
 struct Message {
-    // The execution an answer belongs to; 0 for what is meant for whichever is current.
+    // The execution an answer belongs to; 0: the current one.
     ExecutionId execution = 0;
     MessageBody body;
     friend bool operator==(const Message&, const Message&) = default;

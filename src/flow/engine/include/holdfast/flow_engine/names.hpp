@@ -23,7 +23,7 @@ struct NameOf {
     static_assert(Function == nullptr, "give the function a stored name with HOLDFAST_NAME");
 };
 
-// What is handed to an activity besides its arguments (ActivityContext&, sql::Tx&).
+// What is passed to an activity besides its arguments (ActivityContext&, sql::Tx&).
 template <class T>
 inline constexpr bool is_lent_to_activities = false;
 
@@ -52,8 +52,8 @@ private:
     std::string_view name_;
 };
 
-// Questions to a running workflow: inline constexpr flow::Query<Progress()> progress{"progress"};
-// A query only looks; an update may change the workflow's state and is kept in its history.
+// Requests with an answer: inline constexpr flow::Query<Progress()> progress{"progress"};
+// A query only reads; an update may change the workflow's state and is kept in its history.
 template <class F>
 class Query {
 public:
@@ -85,7 +85,7 @@ inline constexpr bool is_task = false;
 template <class T>
 inline constexpr bool is_task<Task<T>> = true;
 
-// A parameter list without what is lent in front.
+// A parameter list without the lent parameters in front.
 template <class... P>
 struct WithoutLent {
     static_assert(
@@ -93,8 +93,8 @@ struct WithoutLent {
         "what is lent to an activity (ActivityContext&, sql::Tx&) comes first, by reference");
     static_assert(
         ((!std::is_lvalue_reference_v<P> || std::is_const_v<std::remove_reference_t<P>>) && ...),
-        "an activity takes its arguments by value or by const&: nobody would see what it "
-        "changes in them");
+        "an activity takes its arguments by value or by const&: changes to a "
+        "reference would be lost");
     static_assert((owns_itself<std::remove_cvref_t<P>> && ...),
                   "an activity takes values: what pointers and views look at is not stored");
     using type = Types<std::decay_t<P>...>;
@@ -162,7 +162,7 @@ inline constexpr bool safe_function_in_await =
 
 }  // namespace holdfast::flow
 
-// NOLINTBEGIN(bugprone-macro-parentheses): a name is no expression.
+// NOLINTBEGIN(bugprone-macro-parentheses): a name is not an expression.
 #define HOLDFAST_NAME(function, text)                   \
     template <>                                         \
     struct holdfast::flow::NameOf<&function> {          \

@@ -1,4 +1,4 @@
-// What a workflow can ask for: cold operations, and what becomes of them once they run.
+// What a workflow can ask for: cold operations, and handles of those that were started.
 //
 // `ctx.activity<&charge>(order)` alone does nothing. The operation is scheduled when it is awaited,
 // when it is handed to all/any (in the order of the parameters), or by ctx.start.
@@ -35,12 +35,14 @@ public:
     // Throws the Failure if there is no value.
     [[nodiscard]] const T& value() const {
         if (!value_) {
-            throw Failure(*failure_);
+            throw Failure(failure());
         }
         return *value_;
     }
     // Requires: there is no value.
-    [[nodiscard]] const FailureInfo& failure() const { return failure_.value(); }
+    [[nodiscard]] const FailureInfo& failure() const {
+        return failure_.value();  // NOLINT(bugprone-unchecked-optional-access): required.
+    }
 
 private:
     std::optional<T> value_;
@@ -93,21 +95,21 @@ public:
     [[nodiscard]] const std::string& source() const noexcept { return source_; }
     Modifiers modifiers;
 
-    // Schedules it unless that was done; from now on `listener` is told. Throws a Failure if
-    // somebody else listens: one of the two would wait for ever. What was given up is done, and
-    // has a failure.
+    // Schedules it unless that was done; from now on `listener` is notified. Throws a Failure if
+    // it has another listener: one of the two would wait for ever. An operation that was given up
+    // is done, and has a failure.
     void start(Frame& parent, Listener* listener);
     [[nodiscard]] bool started() const noexcept { return slot_ != nullptr || task_.has_value(); }
     [[nodiscard]] bool done() const noexcept;
     [[nodiscard]] SettledAt settled_at() const noexcept;
     [[nodiscard]] bool is_task() const noexcept { return task_.has_value(); }
-    // `listener` is told no more, if it was.
+    // `listener` is no longer notified, if it was.
     void ignore(const Listener& listener) noexcept;
-    // Nobody wants the answer any more. Idempotent.
+    // The answer is no longer needed. Idempotent.
     void drop() noexcept;
-    // The same by its owner, while somebody may await it: who does gets a failure.
+    // The same by its owner, while a coroutine may await it, which then gets a failure.
     static void give_up(const std::shared_ptr<Operation>& operation) noexcept;
-    // The same, but it goes on: from now on it belongs to the workflow.
+    // Its owner lets it go, and it continues: from now on it belongs to the workflow.
     static void let_go(std::shared_ptr<Operation> operation);
     // Requires: done. Throws the failure.
     [[nodiscard]] Payload take();
@@ -119,18 +121,19 @@ private:
     EventBody action_;
     std::string source_;
     SlotPtr slot_;
-    // The parent of task_. Who awaits an operation can change, and can end before it does: so the
-    // task hangs here, and here on whoever awaits it. Cancellation passes by what nobody awaits.
+    // The parent of task_; its own parent is the coroutine that awaits the operation, which can
+    // change, and can end before it. Cancellation skips an operation that is not awaited.
     Frame host_;
     std::optional<Task<Payload>> task_;
     Listener* listener_ = nullptr;
     bool dropped_ = false;
-    std::optional<SettledAt> given_up_;  // Dropped, and somebody was or will be told so.
+    std::optional<SettledAt> given_up_;  // Dropped, and its listener was or will be told so.
 };
 using OperationPtr = std::shared_ptr<Operation>;
 
 // The operation itself. Throws a Failure if it is no longer there: it was moved from, or detached.
 const OperationPtr& present(const OperationPtr& operation);
+const OperationPtr& present(OperationPtr&& operation) = delete;
 // The same, while it can still be changed. Throws a Failure if it was started.
 Operation& cold(const OperationPtr& operation);
 
@@ -310,8 +313,8 @@ public:
         detail::set_start_within(cold().action(), limit);
         return std::move(*this);
     }
-    // Of activities: if workers are short, it is taken before others that were asked for up to so
-    // much earlier. Nobody waits for ever behind it.
+    // Of activities: if workers are short, it is taken before others that were scheduled up to this
+    // much earlier. It cannot delay the others for ever.
     Op ahead(milliseconds by) && {
         detail::set_ahead(cold().action(), by);
         return std::move(*this);
@@ -331,7 +334,7 @@ public:
         detail::set_child_version(cold().action(), std::move(text));
         return std::move(*this);
     }
-    // Of activities and children: what a replay makes of another input than the history has.
+    // Of activities and children: how a replay treats an input that differs from the history.
     Op input_check(InputCheck check) && {
         detail::require_input(cold().action());
         cold().modifiers.input_check = check;
@@ -359,7 +362,7 @@ public:
 };
 
 // An operation that was started. Dropping the handle cancels what has not been answered, unless it
-// is detached; whoever awaits it then, or later, gets a Failure of kind cancelled.
+// is detached; an await of it then, or later, throws a Failure of kind cancelled.
 template <class T>
 class [[nodiscard]] Handle : public detail::Awaitable {
 public:
@@ -382,7 +385,7 @@ public:
     // To use it in all/any, as often as needed.
     [[nodiscard]] Ref<T> ref() const { return Ref<T>(detail::present(operation_)); }
     [[nodiscard]] bool done() const { return detail::present(operation_)->done(); }
-    // Nobody waits for it any more, and it goes on all the same, as long as the workflow does.
+    // It continues without a handle, for as long as the workflow runs.
     void detach() && { detail::Operation::let_go(std::move(operation_)); }
     void cancel() noexcept {
         if (operation_) {

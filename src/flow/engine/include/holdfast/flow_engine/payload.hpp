@@ -1,4 +1,4 @@
-// Values on their way between functions, and how a type becomes one.
+// Values in transit between functions, and how a type becomes one.
 //
 // A payload is JSON text. The engine and the store carry it and never look inside. A type takes
 // part by `Codec<T>`; numbers, booleans, strings, optionals and Unit have theirs here,
@@ -29,7 +29,7 @@ struct Payload {
     friend bool operator==(const Payload&, const Payload&) = default;
 };
 
-// What "nothing" is where a value is needed.
+// An empty value where a value is needed.
 struct Unit {
     friend bool operator==(const Unit&, const Unit&) = default;
 };
@@ -39,7 +39,7 @@ namespace detail {
 template <class>
 inline constexpr bool never = false;
 
-// A value that looks at what belongs to another.
+// A value that refers to data that it does not own.
 template <class T>
 inline constexpr bool is_view = false;
 template <class T>
@@ -131,7 +131,7 @@ inline constexpr bool may_be_null<std::optional<T>> = true;
 // null where there is no value.
 template <class T>
 struct Codec<std::optional<T>> {
-    static_assert(!detail::may_be_null<T>, "null would say two things");
+    static_assert(!detail::may_be_null<T>, "null would have two meanings");
     static std::string encode(const std::optional<T>& value) {
         return value ? Codec<T>::encode(*value) : "null";
     }

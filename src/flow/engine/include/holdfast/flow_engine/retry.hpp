@@ -72,7 +72,7 @@ struct ActivityRetry {
     friend bool operator==(const ActivityRetry&, const ActivityRetry&) = default;
 };
 
-// What is thrown, or becomes of an attempt, after `limit` without an answer.
+// The failure of an operation or an attempt that had no answer within `limit`.
 [[nodiscard]] FailureInfo timeout_failure(milliseconds limit);
 
 }  // namespace holdfast::flow

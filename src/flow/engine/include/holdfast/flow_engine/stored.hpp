@@ -17,7 +17,7 @@
 
 namespace holdfast::flow {
 
-// The text is no event or message that this build knows. The message says where and why.
+// The text is not an event or message that this build knows. The message says where and why.
 class Undecodable : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;
@@ -32,8 +32,8 @@ void encode(const Event& event, std::string& out);
 [[nodiscard]] std::string encode(const std::vector<Event>& events);
 [[nodiscard]] std::vector<Event> decode_events(std::string_view lines);
 
-// One execution with all that a replay of it needs, as files hold it: a line that says whose it is
-// and which keys it began with, then its events.
+// One execution with all that a replay of it needs, as files hold it: a header line with the
+// instance and the keys that the execution began with, then its events.
 struct ExportedHistory {
     std::string instance{};  // Empty: the text does not say.
     ExecutionId execution = 1;

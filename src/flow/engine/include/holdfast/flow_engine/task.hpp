@@ -78,22 +78,23 @@ template <class T>
 using Boxed = typename BoxOf<T>::type;
 
 // [a,b,c] of the arguments as the parameters' types.
-std::string join_arguments(std::vector<std::string> values);
+std::string join_arguments(const std::vector<std::string>& values);
 template <class... P, class... A>
 [[nodiscard]] Payload encode_arguments(const A&... args) {
     std::vector<std::string> values;
     values.reserve(sizeof...(P));
     (values.push_back(Codec<P>::encode(args)), ...);
-    return Payload{join_arguments(std::move(values))};
+    return Payload{join_arguments(values)};
 }
 
 struct FinalAwaiter {
     [[nodiscard]] bool await_ready() const noexcept { return false; }
     template <class Promise>
-    std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> self) const noexcept {
+    [[nodiscard]] std::coroutine_handle<> await_suspend(
+        std::coroutine_handle<Promise> self) const noexcept {
         Frame& frame = self.promise();
         frame.settled = frame.core->settle_now();
-        std::coroutine_handle<> next =
+        const std::coroutine_handle<> next =
             frame.listener != nullptr ? frame.listener->settled() : std::coroutine_handle<>{};
         return next ? next : std::noop_coroutine();
     }
@@ -119,7 +120,7 @@ struct PromiseOf : Frame {
     }
 };
 
-// Throws a Failure: a task is awaited once, by whoever has it.
+// Throws a Failure: a task is awaited once, by its owner.
 [[noreturn]] void cannot_start_task(bool moved);
 
 template <class T>
@@ -138,7 +139,7 @@ struct ValuePromise<void> : PromiseOf<void> {
 }  // namespace detail
 
 namespace detail {
-template <class T, bool takes_result>
+template <class T, bool TakesResult>
 class TaskAwaiter;
 }
 
@@ -185,7 +186,7 @@ public:
         if (promise_->error) {
             std::rethrow_exception(promise_->error);
         }
-        return std::move(*promise_->value);
+        return std::move(*promise_->value);  // NOLINT(bugprone-unchecked-optional-access): ended.
     }
     [[nodiscard]] std::exception_ptr branch_error() const noexcept { return promise_->error; }
     // Its own awaits are cancelled one by one.
@@ -197,9 +198,9 @@ public:
         }
     }
 
-    // Lets it say again().
+    // Lets it call again().
     void mark_workflow() noexcept { promise_->workflow = true; }
-    // Starts it as the root of an execution, which tells nobody.
+    // Starts it as the root of an execution, without a listener.
     void start_root(detail::Core& core) {
         promise_->core = &core;
         core.current = promise_;
@@ -221,8 +222,8 @@ private:
 
 namespace detail {
 
-// A coroutine that waits for another one. Without `takes_result` it only learns of the end.
-template <class T, bool takes_result>
+// A coroutine that waits for another one. Without `TakesResult` it only learns of the end.
+template <class T, bool TakesResult>
 class TaskAwaiter final : public Listener {
 public:
     explicit TaskAwaiter(Task<T>& task) noexcept : task_(task) {}
@@ -238,11 +239,11 @@ public:
         armed_ = true;
         return !task_.branch_done();
     }
-    std::conditional_t<takes_result, T, void> await_resume() {
+    std::conditional_t<TakesResult, T, void> await_resume() {
         frame_->core->current = frame_;
-        if constexpr (takes_result && !std::is_void_v<T>) {
+        if constexpr (TakesResult && !std::is_void_v<T>) {
             return task_.branch_take();
-        } else if constexpr (takes_result) {
+        } else if constexpr (TakesResult) {
             (void)task_.branch_take();
         }
     }
@@ -333,7 +334,7 @@ struct std::coroutine_traits<holdfast::flow::Task<T>, holdfast::flow::Context&, 
     using promise_type = holdfast::flow::detail::
         PromiseWith<T, holdfast::flow::detail::WorkflowPromise<T, std::decay_t<P>...>, P...>;
 };
-// A lambda without captures is a function: it may say again(), like one that has a name.
+// A lambda without captures is a function: it may call again(), like one that has a name.
 template <class T, class Lambda, class... P>
     requires(!std::is_void_v<T>)
 struct std::

@@ -37,7 +37,7 @@ using Scenario = std::function<void(World&)>;
 // that led to it. Requires: the scenario does the same in the same order.
 Explored explore(const Scenario& scenario, const ExploreOptions& options = {});
 
-// One order again, as a failure or World::order() told it.
+// Runs one order again, as a failure or World::order() printed it.
 void run_order(const Scenario& scenario,
                std::vector<int> order,
                const ExploreOptions& options = {});

@@ -1,12 +1,12 @@
 // A store that misbehaves on demand.
 //
 //   FaultyProvider faults{provider};
-//   faults.lose_reply(Call::commit_turns);          // Committed, but nobody hears of it.
+//   faults.lose_reply(Call::commit_turns);          // Committed, but the answer is lost.
 //   faults.fail(Call::claim_instances, 3);          // The third from now on never arrives.
 //   flow::Store store{database, faults};
 //
-// Every fault strikes once, at the nth call of a method counted from when it was asked for. What
-// the store promises must hold whatever is struck.
+// Every fault strikes once, at the nth call of a method, counted from when it was set. The store's
+// promises must hold whichever call fails.
 #pragma once
 
 #include <cstdint>
@@ -82,7 +82,7 @@ public:
     void fail(Call call, int nth = 1);
     // The call has its effect and its answer is lost: Error unavailable, unknown.
     void lose_reply(Call call, int nth = 1);
-    // The call arrives so much later by the database's clock. Requires: move_clock; else
+    // The call arrives later by this much on the database's clock. Requires: move_clock; else
     // invalid_argument.
     void delay(Call call, milliseconds by, int nth = 1);
     // The nth message that is sent is sent twice.

@@ -1,4 +1,4 @@
-// One workflow from its start to its end, told in one expression.
+// One workflow from its start to its end, in one expression.
 //
 //   EXPECT_EQ(flow::test::run<&review>(loan)
 //                 .on<&nudge>([&](std::string officer) { nudged.push_back(officer); })
@@ -7,10 +7,9 @@
 //                 .result(),
 //             "granted");
 //
-// It is a World with one instance. What is told happens in the order in which it is told, from the
-// start on; then the clock moves by itself from one thing that becomes due to the next until the
-// workflow has ended. One that waits for what never comes is Unexpected, and the text says what
-// for.
+// It is a World with one instance. The steps happen in the order in which they are written, from
+// the start on; then the clock moves by itself from one due item to the next until the workflow has
+// ended. A wait that never ends is Unexpected; the text says what the workflow waits for.
 #pragma once
 
 #include <functional>
@@ -59,7 +58,7 @@ public:
     }
 
     // --- what happens
-    // Later than what was told before, by the workflow's clock.
+    // Moves the workflow's clock before the next step.
     Run after(milliseconds time) && {
         return std::move(*this).then([time](World& world) { world.advance(time); });
     }
@@ -79,14 +78,14 @@ public:
         return std::move(*this).then(
             [reason = std::move(reason)](World& world) { world.cancel(run_id, reason); });
     }
-    // Whatever else a world can do; also a look at it in the middle.
+    // Any other step on the world, also a check in the middle.
     Run then(std::function<void(World&)> step) && {
         steps_.push_back(std::move(step));
         return std::move(*this);
     }
 
     // --- the end
-    // Each lets happen what was told and has not happened yet.
+    // Each runs the steps that have not run yet.
     [[nodiscard]] Expected<Result> outcome() {
         play();
         return world_->result<W>(run_id);
@@ -96,7 +95,7 @@ public:
     [[nodiscard]] World& world() noexcept { return *world_; }
 
 private:
-    // What nobody gets is a mistake of the test.
+    // A message that is not delivered is a mistake of the test.
     static void deliver(Delivery delivery, std::string_view name) {
         if (delivery != Delivery::delivered) {
             throw Unexpected("the workflow has ended before '" + std::string(name) + "' was sent");

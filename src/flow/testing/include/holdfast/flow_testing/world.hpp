@@ -10,8 +10,8 @@
 //   EXPECT_EQ(*world.result<&review>("loan-7"), "granted by bob");
 //
 // start, signal and cancel only deliver; run, advance and result make things happen, on the
-// caller's thread and always in the same order. It knows no test framework: what is not as it
-// should be is thrown as Unexpected. A turn is always checked by a replay from scratch, so code
+// caller's thread and always in the same order. It needs no test framework: what is not as
+// expected is thrown as Unexpected. A turn is always checked by a replay from scratch, so code
 // that is not deterministic fails at once. Use it from one thread.
 #pragma once
 
@@ -45,7 +45,7 @@
 
 namespace holdfast::flow::test {
 
-// Something is not as the test said.
+// Something is not as the test expects.
 class Unexpected : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;
@@ -66,7 +66,7 @@ struct WorldOptions {
     ExecutionLimits limits{};
     int steps_max = 100'000;       // A world that does not come to rest by then is Unexpected.
     int clock_moves_max = 10'000;  // A workflow that has not ended by then is one that never ends.
-    // As which build the code runs. Empty: none is recorded, and every build writes the same.
+    // The build id of the code. Empty: none is recorded, so histories do not depend on the build.
     std::string build_id{};
 };
 
@@ -150,7 +150,7 @@ public:
         return found == calls_.end() ? 0 : found->second;
     }
 
-    // --- talking
+    // --- messages
     template <auto W, class... A>
     void start(std::string id, A&&... args) {
         if (!registry_.has_workflow(NameOf<W>::value)) {
@@ -171,7 +171,7 @@ public:
         return client_->signal(id, signal, value);
     }
     Delivery cancel(std::string_view id, std::string reason);
-    // Answered at once. Throw the Failure of the handler; Unexpected if nobody answers.
+    // Answered at once. Both throw the handler's Failure; Unexpected if there is no answer.
     template <class R, class... P, class... A>
     [[nodiscard]] R query(std::string_view id, const Query<R(P...)>& what, A&&... args) {
         return reply<R>(ask(id, false, what.name(), arguments<P...>(std::forward<A>(args)...)));
@@ -190,13 +190,13 @@ public:
     // Runs, and moves the clock from one thing that becomes due to the next until the workflow has
     // ended. Unexpected if nothing becomes due any more: it says what the workflow waits for.
     void run_to_end(std::string_view id);
-    // Moves the clock, and nobody looks: what leases run out, and which timers are overdue, shows
-    // at the next run.
+    // Moves the clock without running anything: leases that ran out and timers that are overdue are
+    // handled by the next run.
     void skip(milliseconds by);
-    // As if the process had died: whatever is in memory is lost, and built anew from the histories.
+    // As if the process had died: the state in memory is lost, and rebuilt from the histories.
     void crash();
 
-    // --- looking
+    // --- results
     // Runs, and then the workflow must have ended; else Unexpected.
     template <auto W>
     [[nodiscard]] Expected<typename flow::detail::WorkflowTraits<decltype(W)>::result> result(
@@ -211,7 +211,7 @@ public:
     // says. Writes the file instead if the environment says HOLDFAST_GOLDEN=write.
     void expect_history(std::string_view id, const std::filesystem::path& file);
 
-    // --- behind the scenes
+    // --- internals
     [[nodiscard]] Client& client() noexcept { return *client_; }
     [[nodiscard]] FaultyProvider& faults() noexcept;
     // For the tables of transactional activities.
