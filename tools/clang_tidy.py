@@ -36,7 +36,8 @@ BATCH_MAX = 8
 COMMENT_OR_LITERAL = re.compile(
     r"//[^\n]*|/\*.*?\*/"
     r'|R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)"'
-    r'|"(?:\\.|[^"\\\n])*"',
+    r'|"(?:\\.|[^"\\\n])*"'
+    r"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+'",
     re.S,
 )
 
@@ -160,13 +161,16 @@ def look_at(batch, options):
 
 
 def batches(files, checks):
-    """Neighbours with the same flags; fuzzers alone, because each has the same function."""
+    """Neighbours with the same flags. Fuzzers alone, because each has the same function, and so
+    sources that include a source, which a batch does itself."""
     if "-clang-analyzer-*" not in checks:
         return [[file] for file in files]
     groups = {}
     for file in files:
-        alone = file.path if file.path.endswith("_fuzz.cpp") else ""
-        groups.setdefault((file.flags, alone), []).append(file)
+        alone = file.path.endswith("_fuzz.cpp") or re.search(
+            r"#include.*\.cpp[\">]", pathlib.Path(file.path).read_text()
+        )
+        groups.setdefault((file.flags, file.path if alone else ""), []).append(file)
     return [
         group[at : at + BATCH_MAX]
         for group in groups.values()

@@ -197,15 +197,13 @@ void Locks::Core::refuse_if_stopped(const CallOptions& options) {
 Acquired Locks::Core::acquire(const Claim& claim, const CallOptions& options, bool own_id) {
     refuse_if_stopped(options);
     const LockError::Context context{.key = claim.user_key, .lock_id = claim.lock_id.reveal()};
-    // One deadline for both tries.
-    const CallOptions within{options.stop, tx_options(options).deadline};
     Steady sent{};
     bool repeated = false;
     Claimed claimed;
     try {
         // If the first try has taken the lock, the second takes it over from itself. The lost try
         // may still hold the filter's lock, so the second goes without.
-        claimed = call_twice(context, within, repeated, [&](sql::TxOptions tx) {
+        claimed = call_twice(context, options, repeated, [&](sql::TxOptions tx) {
             tx.urgent = false;
             sent = clock_.steady_now();
             return lock_sql_->claim(tx, claim, options_.herd_filter && !repeated);

@@ -90,8 +90,9 @@ public:
                     const CallOptions& options,
                     bool& repeated,
                     Work&& work) -> decltype(work(sql::TxOptions{})) {
+        const CallOptions within{options.stop, tx_options(options).deadline};  // For both tries.
         try {
-            return call(context, options, work);
+            return call(context, within, work);
         } catch (const LockError& error) {
             if (!error.indeterminate() || error.lock_code() == LockCode::aborted) {
                 throw;
@@ -100,7 +101,7 @@ public:
         repeated = true;
         repeated_.add();
         try {
-            return call(context, options, work);
+            return call(context, within, work);
         } catch (const LockError& second) {
             throw unknown(second);
         }

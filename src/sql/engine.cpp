@@ -33,11 +33,6 @@ void require_arguments(const Rendered& text, std::size_t given) {
     }
 }
 
-// `duplicates`: how many the call has met, this one included.
-bool retries_duplicate(OnDuplicate rule, int duplicates) {
-    return rule == OnDuplicate::retry || (rule == OnDuplicate::retry_once && duplicates == 1);
-}
-
 }  // namespace
 
 // One call of `repeat`: what is asked for, and how far it has come.
@@ -206,11 +201,16 @@ void Engine::repeat(std::string_view operation,
 
 void Engine::judge(Attempts& attempts, const Error& error) {
     ErrorClass error_class = classify(error);
-    if (error_class == ErrorClass::duplicate &&
-        retries_duplicate(attempts.options.on_duplicate, ++attempts.duplicates)) {
+    const OnDuplicate on_duplicate = attempts.options.on_duplicate;
+    if (error_class == ErrorClass::duplicate && on_duplicate == OnDuplicate::retry) {
         error_class = ErrorClass::retryable;
     }
     count_error(attempts, error_class, error);
+    if (error_class == ErrorClass::duplicate && on_duplicate == OnDuplicate::retry_once &&
+        error.outcome() == Outcome::not_applied && attempts.duplicates++ == 0) {
+        --attempts.made;  // The row is committed: there is nothing to wait for, and no conflict.
+        return;
+    }
     if (error_class != ErrorClass::retryable || error.outcome() == Outcome::unknown) {
         throw;
     }

@@ -132,17 +132,11 @@ void CommandLine::add_flow_talks(CLI::App& noun) {
                                      false);
     add_many(*cancel);
     cancel->add_option("--grace", flow_.grace, "Time for the cleanup; 0 is the worker's default");
-    CLI::App* terminate = add_flow_verb(noun,
-                                        "terminate",
-                                        "End an instance at once, without running its code.",
-                                        &flow_terminate,
-                                        false);
+    CLI::App* terminate = add_flow_verb(
+        noun, "terminate", "End an instance without running its code.", &flow_terminate, false);
     add_many(*terminate);
-    CLI::App* fail = add_flow_verb(noun,
-                                   "fail",
-                                   "End an instance as failed at once, without running its code.",
-                                   &flow_fail,
-                                   false);
+    CLI::App* fail = add_flow_verb(
+        noun, "fail", "End an instance as failed, without running its code.", &flow_fail, false);
     add_many(*fail);
     CLI::App* suspend =
         add_flow_verb(noun, "suspend", "Suspend an instance until it is resumed.", &flow_suspend);

@@ -147,7 +147,8 @@ private:
     }
 
     void choose(std::vector<Candidate>& candidates) {
-        if (optimistic() && spread_ > 0) {  // Concurrent claims see the same rows.
+        // Concurrent claims see the same rows. What is claimed alone is the oldest: it has waited.
+        if (optimistic() && spread_ > 0 && !ask_.alone) {
             begin_anywhere(candidates);
         }
         const auto room = static_cast<std::size_t>(std::clamp(wanted(), 0, left_));

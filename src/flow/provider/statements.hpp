@@ -157,8 +157,10 @@ inline constexpr Statement count_attempts{
     "(SELECT position FROM flow_messages WHERE instance_id = $1 AND visible_at_us <= {now_us} "
     "ORDER BY position LIMIT $3) AND EXISTS "
     "(SELECT 1 FROM flow_instances WHERE instance_id = $1 AND lock_token = $2) AND NOT EXISTS "
-    "(SELECT 1 FROM flow_messages WHERE instance_id = $1 AND visible_at_us <= {now_us} "
-    "AND attempts >= $4) RETURNING position, execution, attempts, body"};
+    "(SELECT 1 FROM (SELECT attempts FROM flow_messages WHERE instance_id = $1 "
+    "AND visible_at_us <= {now_us} ORDER BY position LIMIT $3) AS first WHERE first.attempts >= "
+    "$4) "
+    "RETURNING position, execution, attempts, body"};
 inline constexpr Statement read_mail{
     "flow.read_mail",
     "SELECT position, execution, attempts, body FROM flow_messages "

@@ -204,7 +204,8 @@ void Runtime::State::take_turn(Instance& instance, TurnInput input) {
         TurnInput left = instances_.forget(instance);
         unwanted = answers;
         unwanted.insert(unwanted.end(), left.answers.begin(), left.answers.end());
-        if (claim && dynamic_cast<const Error*>(&error) != nullptr) {
+        const auto* const failed = dynamic_cast<const Error*>(&error);
+        if (claim && failed != nullptr && may_pass(*failed)) {
             owe(std::move(*claim));
         }
         if (left.claim) {
@@ -243,7 +244,7 @@ void Runtime::State::owe(ClaimedInstance claim) {
     wake_at((clock_.now() + owed_pause).time_since_epoch().count());
 }
 
-// False: the store fails still, and nothing should be claimed.
+// False: the database is still unavailable, and nothing should be claimed.
 bool Runtime::State::give_back_owed(Steady until) {
     std::vector<Owed> due;
     {
@@ -253,19 +254,29 @@ bool Runtime::State::give_back_owed(Steady until) {
         due.assign(std::make_move_iterator(later.begin()), std::make_move_iterator(later.end()));
         owed_.erase(later.begin(), later.end());
     }
-    for (auto one = due.begin(); one != due.end(); ++one) {
+    bool available = true;
+    std::vector<Owed> left;
+    for (Owed& one : due) {
         try {
-            provider_.abandon_instance(one->claim, milliseconds{0}, true);
+            if (available) {
+                provider_.abandon_instance(one.claim, milliseconds{0}, true);
+                continue;
+            }
         } catch (const std::exception& error) {
-            log().warn("claims could not be given back",
-                       {{"claims", due.end() - one}, {"error", error.what()}});
-            const std::lock_guard lock(owed_mutex_);
-            owed_.insert(
-                owed_.end(), std::make_move_iterator(one), std::make_move_iterator(due.end()));
-            return false;
+            log().warn("a claim could not be given back",
+                       {{"instance", one.claim.instance}, {"error", error.what()}});
+            const auto* const failed = dynamic_cast<const Error*>(&error);
+            if (failed == nullptr || !may_pass(*failed)) {
+                continue;  // Its lease runs out instead.
+            }
+            available = failed->code() != Code::unavailable;
         }
+        left.push_back(std::move(one));
     }
-    return true;
+    const std::lock_guard lock(owed_mutex_);
+    owed_.insert(
+        owed_.end(), std::make_move_iterator(left.begin()), std::make_move_iterator(left.end()));
+    return available;
 }
 
 // --- draining
@@ -285,14 +296,16 @@ DrainReport Runtime::State::drain(milliseconds deadline) {
     store_.bus().leave(*this);
     activities_.close();
     constexpr milliseconds longest = std::chrono::years{1};  // "For ever" must not overflow.
-    const Steady until = steady_now() + std::min(deadline, longest);
+    // Threads end in machine time, whatever clock is injected.
+    const Clock& machine = system_clock();
+    const Steady until = machine.steady_now() + std::min(deadline, longest);
     if (options_.manual) {
         run_until_idle();
     } else {
         // The end of an activity begins a turn, and a turn may begin activities.
-        while (!quiet() && steady_now() < until) {
-            instances_.wait_idle(until - steady_now());
-            activities_.wait_idle(until - steady_now());
+        while (!quiet() && machine.steady_now() < until) {
+            instances_.wait_idle(until - machine.steady_now());
+            activities_.wait_idle(until - machine.steady_now());
         }
     }
     const bool in_time = quiet();

@@ -8,9 +8,7 @@
 #include <holdfast/base/log.hpp>
 
 namespace holdfast::flow {
-namespace {
 
-// Errors that may pass: the turn is computed, so it waits for the database.
 bool may_pass(const Error& error) {
     switch (error.code()) {
         case Code::unavailable:
@@ -22,6 +20,8 @@ bool may_pass(const Error& error) {
             return false;
     }
 }
+
+namespace {
 
 constexpr std::chrono::milliseconds commit_pause_first{10};
 constexpr std::chrono::milliseconds commit_pause_max{1'000};

@@ -28,6 +28,9 @@
 
 namespace holdfast::flow {
 
+// Whether the database failed in a way that may pass: what was computed waits for it.
+[[nodiscard]] bool may_pass(const Error& error);
+
 class Runtime::State final : public detail::LocalRuntime {
 public:
     State(Store& store, Registry registry, RuntimeOptions options);

@@ -531,16 +531,23 @@ PreparedTurn TurnRunner::fail(Instance& instance,
                               FailureInfo why) {
     Turn turn;
     if (turn_context.last_event == 0) {
-        const StartMessage* const start = start_among(turn_context.mail);
-        turn.events.push_back(
-            Event{.id = 1,
-                  .source = 0,
-                  .time_ms = turn_context.now.time_since_epoch().count(),
-                  .body = WorkflowStarted{.name = turn_context.name,
-                                          .version = turn_context.version,
-                                          .input = start != nullptr ? start->input : Payload{},
-                                          .parent = start != nullptr ? start->parent : std::nullopt,
-                                          .status = std::nullopt}});
+        WorkflowStarted started{.name = turn_context.name,
+                                .version = turn_context.version,
+                                .input = {},
+                                .parent = std::nullopt,
+                                .status = std::nullopt};
+        if (started.version.empty()) {  // A reset needs the one that would have run.
+            started.version = registry_.version_for_start(started.name).value_or("");
+        }
+        if (const StartMessage* const start = start_among(turn_context.mail)) {
+            started.input = start->input;
+            started.parent = start->parent;
+            started.cron = start->cron;
+        }
+        turn.events.push_back(Event{.id = 1,
+                                    .source = 0,
+                                    .time_ms = turn_context.now.time_since_epoch().count(),
+                                    .body = std::move(started)});
     }
     if (why.type == failed_by_operator) {
         record_order(turn, turn_context, why.message);

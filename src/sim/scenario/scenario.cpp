@@ -220,7 +220,7 @@ private:
     void read_keeper(Fields& fields, Service& service) {
         if (fields.has("targetReady") && !fields.has("targetOpen")) {
             fields.refuse("targetReady",
-                          "only the model with a keeper has it; use --profile compat");
+                          "the model with a keeper does not have it; use --profile compat");
         }
         service.target = 0;
         read_target(fields, "targetOpen", service);

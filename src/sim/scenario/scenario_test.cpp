@@ -131,7 +131,7 @@ TEST(Scenario, EachRefusalNamesFileLineAndKey) {
     EXPECT_THAT(refusal(one, Profile::compat_s), HasSubstr("services[0].targetOpen: give more"));
     EXPECT_THAT(
         refusal(one + "    targetReady: 5\n", Profile::compat_s),
-        HasSubstr("fleet.yaml:3:18: services[0].targetReady: only the model with a keeper"));
+        HasSubstr("fleet.yaml:3:18: services[0].targetReady: the model with a keeper does not"));
     EXPECT_THAT(refusal(one + "    targetOpen: 5\n    maxOpen: 4\n", Profile::compat_s),
                 HasSubstr("fleet.yaml:4:14: services[0].maxOpen: less than targetOpen"));
 }

@@ -40,8 +40,8 @@ namespace holdfast::sql {
 enum class Durability : std::uint8_t { flushed, relaxed };
 
 // What follows a duplicate key (23505). `retry`: another transaction was faster, so the body runs
-// again as after any conflict. `retry_once`: the same, but the second duplicate is thrown, since
-// the rows of the caller itself may be at fault.
+// again as after any conflict. `retry_once`: the body runs again at once, whatever the retry
+// policy; a second duplicate is thrown, since the rows of the caller itself may be at fault.
 enum class OnDuplicate : std::uint8_t { fail, retry, retry_once };
 
 // For one call: the deadline counts from when the options were made.
