@@ -52,18 +52,21 @@ function(holdfast_test_program target)
   endif()
 endfunction()
 
-# What lies beside a floor's sources: tests x_test.cpp, of which x_threads_test.cpp also run under
-# ThreadSanitizer, fuzzers x_fuzz.cpp, micro benchmarks x_bench.cpp.
+# What lies beside a floor's sources: tests x_test.cpp with their fixtures test/x_fixture.cpp, tests
+# x_threads_test.cpp, which also run under ThreadSanitizer, fuzzers x_fuzz.cpp, micro benchmarks
+# x_bench.cpp.
 function(holdfast_floor_tests name uses libs floor_libs)
   list(TRANSFORM uses PREPEND holdfast::)
   set(links holdfast::${name} ${uses} ${libs} ${floor_libs})
 
+  holdfast_own_files(fixtures *.cpp)
+  list(FILTER fixtures INCLUDE REGEX "/test/[^/]*_fixture\\.cpp$")
   holdfast_own_files(tests *_test.cpp)
   set(threads_tests ${tests})
   list(FILTER tests EXCLUDE REGEX "_threads_test\\.cpp$")
   list(FILTER threads_tests INCLUDE REGEX "_threads_test\\.cpp$")
   if(tests)
-    holdfast_test_program(${name}_tests ${tests})
+    holdfast_test_program(${name}_tests ${tests} ${fixtures})
     target_include_directories(${name}_tests PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
     target_link_libraries(${name}_tests PRIVATE ${links})
   endif()

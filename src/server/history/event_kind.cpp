@@ -1,0 +1,95 @@
+#include "history/event_kind.hpp"
+
+namespace holdfast::server::history {
+
+namespace {
+
+using namespace temporal::api::enums::v1;  // NOLINT(google-build-using-namespace): 50 names of it.
+
+}  // namespace
+
+bool is_bufferable(EventType type) {
+    switch (type) {
+        case EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
+        case EVENT_TYPE_WORKFLOW_TASK_SCHEDULED:
+        case EVENT_TYPE_WORKFLOW_TASK_STARTED:
+        case EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
+        case EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT:
+        case EVENT_TYPE_WORKFLOW_TASK_FAILED:
+        case EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+        case EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED:
+        case EVENT_TYPE_TIMER_STARTED:
+        case EVENT_TYPE_TIMER_CANCELED:
+        case EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED:
+        case EVENT_TYPE_MARKER_RECORDED:
+        case EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED:
+        case EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED:
+        case EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES:
+        case EVENT_TYPE_WORKFLOW_PROPERTIES_MODIFIED:
+        case EVENT_TYPE_NEXUS_OPERATION_SCHEDULED:
+        case EVENT_TYPE_NEXUS_OPERATION_CANCEL_REQUESTED:
+        case EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED:
+        case EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED:
+            return false;
+        default:
+            return !ends_run(type);
+    }
+}
+
+bool is_closing(EventType type) {
+    switch (type) {
+        case EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
+        case EVENT_TYPE_ACTIVITY_TASK_FAILED:
+        case EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT:
+        case EVENT_TYPE_ACTIVITY_TASK_CANCELED:
+        case EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED:
+        case EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED:
+        case EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED:
+        case EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TIMED_OUT:
+        case EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TERMINATED:
+        case EVENT_TYPE_NEXUS_OPERATION_COMPLETED:
+        case EVENT_TYPE_NEXUS_OPERATION_FAILED:
+        case EVENT_TYPE_NEXUS_OPERATION_CANCELED:
+        case EVENT_TYPE_NEXUS_OPERATION_TIMED_OUT:
+            return true;
+        default:
+            return false;
+    }
+}
+
+bool ends_run(EventType type) {
+    switch (type) {
+        case EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
+        case EVENT_TYPE_WORKFLOW_EXECUTION_FAILED:
+        case EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:
+        case EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED:
+        case EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED:
+        case EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW:
+            return true;
+        default:
+            return false;
+    }
+}
+
+bool wakes_workflow(EventType type) {
+    switch (type) {
+        case EVENT_TYPE_TIMER_FIRED:
+        case EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED:
+        case EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_FAILED:
+        case EVENT_TYPE_EXTERNAL_WORKFLOW_EXECUTION_CANCEL_REQUESTED:
+        case EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED:
+        case EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_FAILED:
+        case EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED:
+        case EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED:
+        case EVENT_TYPE_EXTERNAL_WORKFLOW_EXECUTION_SIGNALED:
+        case EVENT_TYPE_NEXUS_OPERATION_STARTED:
+        case EVENT_TYPE_NEXUS_OPERATION_CANCEL_REQUEST_COMPLETED:
+        case EVENT_TYPE_NEXUS_OPERATION_CANCEL_REQUEST_FAILED:
+        case EVENT_TYPE_WORKFLOW_EXECUTION_UNPAUSED:
+            return true;
+        default:
+            return is_closing(type);
+    }
+}
+
+}  // namespace holdfast::server::history

@@ -1,0 +1,71 @@
+#include "history/projection.hpp"
+
+#include <string>
+#include <utility>
+
+#include "history/apply.hpp"
+
+namespace holdfast::server::history {
+
+state::Run new_run(std::string namespace_id, std::string run_id) {
+    state::Run run;
+    run.set_namespace_id(std::move(namespace_id));
+    run.set_run_id(std::move(run_id));
+    run.set_next_event_id(1);
+    return run;
+}
+
+state::Run rebuild(state::Run fresh, std::span<const temporal::api::history::v1::History> batches) {
+    for (const auto& batch : batches) {
+        bool first = true;
+        for (const auto& event : batch.events()) {
+            append(fresh, event, std::exchange(first, false));
+            apply(fresh, event);
+        }
+    }
+    return fresh;
+}
+
+state::Run projection(state::Run run) {
+    if (run.workflow_task().attempt() > 1) {
+        run.clear_workflow_task();  // Transient: its events come with its completion.
+    }
+    if (run.phase() == state::PHASE_COMPLETED) {  // What was pending is of no consequence any more.
+        run.clear_activities();
+        run.clear_timers();
+        run.clear_children();
+        run.clear_external_cancels();
+        run.clear_external_signals();
+    }
+    if (run.has_workflow_task()) {
+        run.mutable_workflow_task()->clear_original_scheduled_time();
+        run.mutable_workflow_task()->clear_stamp();
+    }
+    run.clear_workflow_task_attempt();
+    run.clear_attempts_since_last_success();
+    run.clear_workflow_task_stamp();
+    run.clear_sticky_queue();
+    run.clear_sticky_schedule_to_start_timeout();
+    for (auto& [id, activity] : *run.mutable_activities()) {
+        activity.clear_scheduled_time();
+        activity.clear_attempt();
+        activity.clear_started();
+        activity.clear_started_time();
+        activity.clear_identity();
+        activity.clear_request_id();
+        activity.clear_last_heartbeat_details();
+        activity.clear_last_heartbeat_time();
+        activity.clear_last_failure();
+        activity.clear_last_worker_identity();
+        activity.clear_last_attempt_complete_time();
+        activity.clear_stamp();
+        activity.clear_in_backoff();
+    }
+    run.clear_request_ids();
+    run.clear_state_transition_count();
+    run.clear_buffered();
+    run.clear_close_attempted();
+    return run;
+}
+
+}  // namespace holdfast::server::history
