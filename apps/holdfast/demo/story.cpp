@@ -84,7 +84,7 @@ Kill Story::kill_at(std::string_view moment, Progress& progress) {
     while (said.find(line) == std::string::npos) {
         const std::optional<std::string> piece = child.read(Deadline::after(look_interval));
         said += piece.value_or("");
-        if ((piece && piece->empty()) || deadline.passed() || has_ended(*client_.info(hero().id))) {
+        if ((piece && piece->empty()) || deadline.passed() || has_ended(info_of(hero()))) {
             throw_ended();
         }
     }
@@ -113,7 +113,7 @@ std::vector<OrderEnd> Story::ends() {
         OrderEnd end;
         end.order = orders_[i];
         end.approved = approves(i);
-        end.info = client_.info(orders_[i].id).value();
+        end.info = info_of(orders_[i]);
         ends.push_back(std::move(end));
     }
     const sql::Rows rows =
@@ -190,6 +190,16 @@ Kill Story::kill(Subprocess& child, std::string_view moment) const {
             .moment = moment,
             .at = age(),
             .when = std::chrono::floor<milliseconds>(system_clock().wall_now())};
+}
+
+flow::InstanceInfo Story::info_of(const shop::Order& order) {
+    std::optional<flow::InstanceInfo> info = client_.info(order.id);
+    if (!info) {
+        throw Error(Code::internal,
+                    Outcome::not_applied,
+                    fmt::format("order {} was removed while the demo ran; run it again", order.id));
+    }
+    return std::move(*info);
 }
 
 milliseconds Story::age() const {

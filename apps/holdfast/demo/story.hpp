@@ -72,6 +72,8 @@ private:
                std::string_view what,
                Progress& progress,
                bool (*done)(const flow::InstanceInfo&));
+    // Of an order that was placed.
+    [[nodiscard]] flow::InstanceInfo info_of(const shop::Order& order);
     [[nodiscard]] std::chrono::milliseconds age() const;
     [[nodiscard]] Kill kill(Subprocess& child, std::string_view moment) const;
     [[noreturn]] void throw_ended() const;
