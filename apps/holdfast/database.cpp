@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <limits>
-#include <utility>
 
 #include <holdfast/base/error.hpp>
-#include <holdfast/dsql/source.hpp>
 
 namespace holdfast::app {
 namespace {
@@ -63,22 +61,9 @@ sql::DatabaseOptions database_options(const Context& context, Stay stay) {
         static_cast<int>(std::min<std::int64_t>(alert, std::numeric_limits<int>::max()));
     options.metrics = &context.metrics;
     options.logger = &context.logger;
-    // Fleet settings are checked only for dsql:// databases, which use them.
-    const bool dsql = database_url(context).starts_with("dsql:");
-    dsql::FleetConfig fleet = dsql ? dsql::fleet_config(config) : dsql::FleetConfig{};
-    if (dsql) {
-        for (const dsql::Overruled& setting : dsql::overruled(config)) {
-            context.logger.warn("config.rejected", {{"name", setting.key}, {"why", setting.why}});
-        }
+    if (context.add_sources != nullptr) {
+        context.add_sources(context, stay, options);
     }
-    if (stay == Stay::brief) {
-        fleet = dsql::for_one_command(std::move(fleet));
-    }
-    options.sources[std::string(dsql::url_scheme)] =
-        dsql::dsql_source({.application = options.application,
-                           .fleet = std::move(fleet),
-                           .metrics = &context.metrics,
-                           .logger = &context.logger});
     return options;
 }
 

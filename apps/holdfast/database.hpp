@@ -15,9 +15,6 @@ namespace holdfast::app {
 // The same for commands that need one; invalid_argument if there is none.
 [[nodiscard]] const std::string& required_database_url(const Context& context);
 
-// A command that ends soon opens connections as it needs them; a process that stays fills its pool.
-enum class Stay { brief, service };
-
 // Retry policy, alerts, metrics and logger, as configured.
 [[nodiscard]] sql::DatabaseOptions database_options(const Context& context,
                                                     Stay stay = Stay::brief);

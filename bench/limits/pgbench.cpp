@@ -12,7 +12,7 @@
 
 #include <holdfast/base/clock.hpp>
 #include <holdfast/base/error.hpp>
-#include <holdfast/bench/child.hpp>
+#include <holdfast/base/subprocess.hpp>
 #include <holdfast/sql/url.hpp>
 
 namespace holdfast::bench {
@@ -57,7 +57,7 @@ std::vector<std::string> environment_for(const std::string& url) {
     return variables;
 }
 
-std::string output_of(Child& child, Deadline deadline) {
+std::string output_of(Subprocess& child, Deadline deadline) {
     std::string output;
     while (const auto more = child.read(deadline)) {
         if (more->empty()) {
@@ -94,16 +94,16 @@ Work run_pgbench(const PgbenchRun& run, const std::stop_token& stop) {
     if (!run.password.empty()) {
         environment.push_back("PGPASSWORD=" + run.password);
     }
-    Child child{{.arguments = {"pgbench",
-                               "--protocol=prepared",
-                               "--no-vacuum",
-                               fmt::format("--client={}", run.clients),
-                               fmt::format("--jobs={}", std::min(run.clients, 2)),
-                               fmt::format("--time={}", time.count()),
-                               fmt::format("--max-tries={}", run.tries_max),
-                               fmt::format("--file={}", run.script.string())},
-                 .environment = std::move(environment),
-                 .with_errors = true}};
+    Subprocess child{{.arguments = {"pgbench",
+                                    "--protocol=prepared",
+                                    "--no-vacuum",
+                                    fmt::format("--client={}", run.clients),
+                                    fmt::format("--jobs={}", std::min(run.clients, 2)),
+                                    fmt::format("--time={}", time.count()),
+                                    fmt::format("--max-tries={}", run.tries_max),
+                                    fmt::format("--file={}", run.script.string())},
+                      .environment = std::move(environment),
+                      .with_errors = true}};
     std::string output;
     {
         const std::stop_callback interrupt{stop, [&child] { child.kill(); }};

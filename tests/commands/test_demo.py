@@ -1,13 +1,20 @@
 """The demo tells the truth: every charge done once when it says so, and it would notice."""
 
+import os
+import pathlib
 import sqlite3
 import unittest
 
 import binary
-from binary import DONE, REFUSED
+from binary import DONE, REFUSED, USAGE
 
 
-class Demo(binary.CommandTest):
+class DemoTest(binary.CommandTest):
+    program = binary.BINARY
+
+    def demo(self, *arguments, **how):
+        return self.run_it(*arguments, binary=self.program, **how)
+
     def check(self, done):
         self.assertEqual(done.code, DONE, done)
         story = done.json
@@ -30,12 +37,17 @@ class Demo(binary.CommandTest):
             "SELECT order_id, kind, cents FROM holdfast_demo_ledger ORDER BY order_id, kind"
         ).fetchall()
 
-    def test_on_a_file_of_its_own_it_leaves_nothing_behind(self):
-        self.check(self.run_it("demo", "--json", env={"TMPDIR": str(self.folder)}))
+    def check_a_file_of_its_own(self):
+        self.check(self.demo("demo", "--json", env={"TMPDIR": str(self.folder)}))
         self.assert_left_behind()
 
+
+class Demo(DemoTest):
+    def test_on_a_file_of_its_own_it_leaves_nothing_behind(self):
+        self.check_a_file_of_its_own()
+
     def test_for_people_it_tells_a_story_that_ends_well(self):
-        done = self.run_it("demo", "--orders", "3")
+        done = self.demo("demo", "--orders", "3")
         self.assertEqual(done.code, DONE, done)
         self.assertIn("Every charge and every refund happened exactly once.", done.out)
         self.assertEqual(done.out.count("kill -9 worker"), 4)
@@ -43,13 +55,13 @@ class Demo(binary.CommandTest):
         self.assertEqual(done.err, "", "no progress where nobody watches")
 
     def test_on_a_file_that_is_named_it_leaves_the_file_without_its_rows(self):
-        self.check(self.run_it("demo", "--json", "--db", "sqlite:mine.db"))
+        self.check(self.demo("demo", "--json", "--db", "sqlite:mine.db"))
         self.assertEqual(self.ledger("mine.db"), [])
         listed = self.run_it("flow", "list", "--json", "--db", "sqlite:mine.db").json
         self.assertEqual(listed["instances"], [])
 
     def test_orders_and_ledger_can_be_kept(self):
-        done = self.run_it("demo", "--keep", "--json", "--db", "sqlite:mine.db")
+        done = self.demo("demo", "--keep", "--json", "--db", "sqlite:mine.db")
         expected = []
         for order in self.check(done)["orders"]:
             expected += [(order["id"], "charge", order["cents"])] * order["charges"]
@@ -70,22 +82,38 @@ class Demo(binary.CommandTest):
         )
         connection.commit()
         connection.close()
-        done = self.run_it("demo", "--orders", "3", "--db", "sqlite:mine.db")
+        done = self.demo("demo", "--orders", "3", "--db", "sqlite:mine.db")
         self.assertEqual(done.code, REFUSED, done)
         self.assertIn("THIS IS A BUG.", done.out)
 
     def test_on_a_server_whose_schema_was_applied(self):
         url = self.postgres()
         self.assertEqual(self.run_it("schema", "apply", "--db", url).code, DONE)
-        self.check(self.run_it("demo", "--json", "--db", url))
+        self.check(self.demo("demo", "--json", "--db", url))
         self.assertEqual(
             self.psql_at(url, "SELECT count(*) FROM holdfast_demo_ledger").strip(), "0"
         )
 
     def test_settings_reach_the_workers(self):
         (self.folder / "h.yaml").write_text("db: sqlite:configured.db\nretry:\n  max_retries: 2\n")
-        self.check(self.run_it("--config", "h.yaml", "demo", "--json"))
+        self.check(self.demo("--config", "h.yaml", "demo", "--json"))
         self.assertTrue((self.folder / "configured.db").exists())
+
+
+class DemoAlone(DemoTest):
+    """The program that `./run demo` builds."""
+
+    program = pathlib.Path(os.environ["HOLDFAST_DEMO"])
+
+    def test_on_a_file_of_its_own_it_leaves_nothing_behind(self):
+        self.check_a_file_of_its_own()
+
+    def test_it_names_the_program_that_opens_a_cluster(self):
+        done = self.demo("demo", "--db", "dsql://ann@cluster.example")
+        self.assert_fails(done, USAGE, "./run build", "build/holdfast demo --db dsql://")
+
+    def test_it_has_no_other_verb(self):
+        self.assert_fails(self.demo("flow", "list"), USAGE, "unknown word 'flow'")
 
 
 if __name__ == "__main__":

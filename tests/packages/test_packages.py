@@ -34,7 +34,7 @@ class Packages(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-packages-"))
         cls.addClassCleanup(shutil.rmtree, cls.folder)
-        # As after `./run demo`, which builds the binary and no library that it does not need.
+        # As after `./run demo`, which builds no library that the demo does not need.
         (cls.not_for_the_demo,) = BUILD.rglob("libholdfast_flow_testing.a")
         cls.not_for_the_demo.unlink()
         # Installed in one place, then moved: nothing may remember where it was made.

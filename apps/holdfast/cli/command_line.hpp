@@ -1,15 +1,13 @@
-// The tree of verbs, and what was parsed into it.
+// All verbs of `holdfast`, and what was parsed into them.
 #pragma once
 
-#include <map>
 #include <string>
 #include <variant>
-#include <vector>
 
 #include "bench/bench.hpp"
 #include "cli/cli.hpp"
-#include "cli/command_tree.hpp"
-#include "demo/demo.hpp"
+#include "cli/command_parser.hpp"
+#include "demo/command_line.hpp"
 #include "dsql/doctor.hpp"
 #include "dsql/gateway.hpp"
 #include "dsql/leases.hpp"
@@ -20,29 +18,16 @@
 #include "lock/lock.hpp"
 #include "poolsim/poolsim.hpp"
 #include "schema/schema.hpp"
-#include <CLI/CLI.hpp>
 
 namespace holdfast::app {
 
-// For the footer of a verb's help.
-inline constexpr const char* everywhere_help =
-    "Global options: --db, --json, --config, --log-level, --log-format, --quiet; see holdfast "
-    "--help.\n";
-
-class CommandLine {
+class CommandLine : public CommandParser {
 public:
     CommandLine();
 
     std::variant<Request, Answer> parse(int argc, const char* const* argv);
 
 private:
-    struct Flag {
-        CLI::Option* option;
-        std::string key;
-    };
-
-    void add_globals();
-    void add_demo();
     void add_flow();
     void add_flow_looks(CLI::App& noun);
     void add_where(CLI::App& verb);
@@ -87,30 +72,8 @@ private:
     // How long to wait for a lock, and what to write beside it.
     void add_lock_wait(CLI::App& verb);
     void add_lock_tables(CLI::App& noun);
-    // A noun or a verb. `command` runs if nothing more follows it.
-    CLI::App* add(CLI::App& above, const char* name, const char* help, Command command = {});
-    void add_setting(CLI::App& to,
-                     const char* names,
-                     const char* key,
-                     const char* help,
-                     Takes takes = Takes::text);
-    void takes_choice(CLI::Option* option, std::vector<std::string> choices);
 
-    // The command that the words name, as far as they were understood.
-    [[nodiscard]] const CLI::App& deepest() const;
-    [[noreturn]] void refuse(const CLI::ParseError& error) const;
-    [[noreturn]] void refuse_word(const std::string& word) const;
-    [[nodiscard]] OptionNode describe(const CLI::Option& option) const;
-    [[nodiscard]] CommandNode describe(const CLI::App& command) const;
-
-    CLI::App root_{"Durable execution and coordination on the SQL database you already have.",
-                   "holdfast"};
-    std::map<const CLI::App*, Command> commands_;
-    std::map<const CLI::Option*, OptionNode> hints_;  // What completion cannot see from outside.
-    std::vector<Flag> settings_;
-    Request request_;
-    DemoRequest demo_;
-    DemoWorkerRequest demo_worker_;
+    DemoRequests demo_;
     FlowRequest flow_;
     LockRequest lock_;
     DsqlLeasesRequest dsql_leases_;

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "database.hpp"
+#include "demo/schema_part.hpp"
 #include "demo/story.hpp"
 #include "flow/text.hpp"
 #include "flow/timeline.hpp"
 #include "metrics.hpp"
-#include "schema/parts.hpp"
 #include "temp_folder.hpp"
 #include <fmt/core.h>
 
@@ -139,9 +139,7 @@ void prepare_schema(const Context& context, const std::string& url) {
     options.create = true;
     sql::Database db{url, std::move(options)};
     const sql::TxOptions tx{.stop = context.stop};
-    const Parts parts(context.config);
-    for (const std::string_view name : {"flow", "demo"}) {
-        const sql::SchemaPart& part = parts.named(name);
+    for (const sql::SchemaPart& part : {flow::schema_part(), demo_schema_part()}) {
         if (db.dialect().embedded) {
             (void)sql::schema_apply(db, part, tx);
         } else {

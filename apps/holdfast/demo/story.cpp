@@ -74,7 +74,7 @@ void Story::place_orders() {
 }
 
 Kill Story::kill_at(std::string_view moment, Progress& progress) {
-    bench::Child child{worker(moment)};
+    Subprocess child{worker(moment)};
     // An interrupt ends every wait.
     const std::stop_callback interrupt{context_.stop, [&child] { child.kill(); }};
     const Deadline deadline = Deadline::after(patience);
@@ -84,7 +84,7 @@ Kill Story::kill_at(std::string_view moment, Progress& progress) {
     while (said.find(line) == std::string::npos) {
         const std::optional<std::string> piece = child.read(Deadline::after(look_interval));
         said += piece.value_or("");
-        if ((piece && piece->empty()) || deadline.passed() || has_ended(*client_.info(hero().id))) {
+        if ((piece && piece->empty()) || deadline.passed() || has_ended(info_of(hero()))) {
             throw_ended();
         }
     }
@@ -92,7 +92,7 @@ Kill Story::kill_at(std::string_view moment, Progress& progress) {
 }
 
 Kill Story::kill_while_all_wait(Progress& progress) {
-    bench::Child child{worker({})};
+    Subprocess child{worker({})};
     watch(child, "wait for approval", progress, &waits_for_a_person);
     const Kill killed = kill(child, "approval");
     for (std::size_t i = 0; i < orders_.size(); ++i) {
@@ -102,7 +102,7 @@ Kill Story::kill_while_all_wait(Progress& progress) {
 }
 
 milliseconds Story::finish(Progress& progress) {
-    bench::Child child{worker({})};
+    Subprocess child{worker({})};
     watch(child, "have ended", progress, &has_ended);
     return age();
 }
@@ -113,7 +113,7 @@ std::vector<OrderEnd> Story::ends() {
         OrderEnd end;
         end.order = orders_[i];
         end.approved = approves(i);
-        end.info = client_.info(orders_[i].id).value();
+        end.info = info_of(orders_[i]);
         ends.push_back(std::move(end));
     }
     const sql::Rows rows =
@@ -143,7 +143,7 @@ void Story::clean_up() {
     (void)db_.run("demo.clean", {.stop = context_.stop}, shop::delete_run, run_);
 }
 
-bench::ChildOptions Story::worker(std::string_view hold_at) {
+SubprocessOptions Story::worker(std::string_view hold_at) {
     ++workers_;
     std::vector<std::string> arguments{
         "/proc/self/exe", "demo-worker", fmt::format("--number={}", workers_)};
@@ -160,7 +160,7 @@ bench::ChildOptions Story::worker(std::string_view hold_at) {
             .with_errors = false};
 }
 
-void Story::watch(bench::Child& child,
+void Story::watch(Subprocess& child,
                   std::string_view what,
                   Progress& progress,
                   bool (*done)(const flow::InstanceInfo&)) {
@@ -183,13 +183,23 @@ void Story::watch(bench::Child& child,
     }
 }
 
-Kill Story::kill(bench::Child& child, std::string_view moment) const {
+Kill Story::kill(Subprocess& child, std::string_view moment) const {
     child.kill();
     (void)child.wait();
     return {.worker = workers_,
             .moment = moment,
             .at = age(),
             .when = std::chrono::floor<milliseconds>(system_clock().wall_now())};
+}
+
+flow::InstanceInfo Story::info_of(const shop::Order& order) {
+    std::optional<flow::InstanceInfo> info = client_.info(order.id);
+    if (!info) {
+        throw Error(Code::internal,
+                    Outcome::not_applied,
+                    fmt::format("order {} was removed while the demo ran; run it again", order.id));
+    }
+    return std::move(*info);
 }
 
 milliseconds Story::age() const {

@@ -11,7 +11,7 @@
 #include "command.hpp"
 #include "demo/shop.hpp"
 
-#include <holdfast/bench/child.hpp>
+#include <holdfast/base/subprocess.hpp>
 #include <holdfast/flow/client.hpp>
 #include <holdfast/flow/store.hpp>
 #include <holdfast/sql/database.hpp>
@@ -66,14 +66,16 @@ public:
 
 private:
     [[nodiscard]] bool approves(std::size_t order) const noexcept;
-    [[nodiscard]] bench::ChildOptions worker(std::string_view hold_at);
+    [[nodiscard]] SubprocessOptions worker(std::string_view hold_at);
     // Looks at the orders again and again until all are as `done` says.
-    void watch(bench::Child& child,
+    void watch(Subprocess& child,
                std::string_view what,
                Progress& progress,
                bool (*done)(const flow::InstanceInfo&));
+    // Of an order that was placed.
+    [[nodiscard]] flow::InstanceInfo info_of(const shop::Order& order);
     [[nodiscard]] std::chrono::milliseconds age() const;
-    [[nodiscard]] Kill kill(bench::Child& child, std::string_view moment) const;
+    [[nodiscard]] Kill kill(Subprocess& child, std::string_view moment) const;
     [[noreturn]] void throw_ended() const;
 
     const Context& context_;

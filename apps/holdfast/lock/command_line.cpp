@@ -64,6 +64,9 @@ void CommandLine::add_lock_runs(CLI::App& noun) {
         ->capture_default_str();
     elect->add_option("--meta", lock_.meta, "Note that lock status shows");
     for (CLI::App* verb : {run, elect}) {
+        explain_words(
+            *verb,
+            "the command comes after --: holdfast lock " + verb->get_name() + " KEY -- COMMAND...");
         verb->add_option("--grace", lock_.grace, "Time from SIGTERM to SIGKILL, within the lease")
             ->capture_default_str();
     }

@@ -2,16 +2,13 @@
 
 #include <algorithm>
 
+#include "demo/schema_part.hpp"
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
 #include <holdfast/base/error.hpp>
 #include <holdfast/flow/sql_provider.hpp>
 #include <holdfast/store/catalogue.hpp>
-
-namespace holdfast::demo {
-std::span<const sql::MigrationFile> schema_files();  // Made from schema/*.sql.
-}
 
 namespace holdfast::app {
 
@@ -26,7 +23,7 @@ Parts::Parts(const lock::Names& names)
       parts_{
           flow::schema_part(),
           lock_.part(),
-          sql::SchemaPart{.name = "demo", .files = demo::schema_files(), .oldest = 1},
+          demo_schema_part(),
           store::schema_part(),
       } {}
 
@@ -51,6 +48,7 @@ const sql::SchemaPart& Parts::named(std::string_view name) const {
         return *found;
     }
     std::vector<std::string_view> names;
+    names.reserve(parts_.size());
     for (const sql::SchemaPart& part : parts_) {
         names.push_back(short_name(part));
     }

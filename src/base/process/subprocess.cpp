@@ -1,4 +1,4 @@
-#include <holdfast/bench/child.hpp>
+#include <holdfast/base/subprocess.hpp>
 
 #include <array>
 #include <cerrno>
@@ -17,7 +17,7 @@
 
 extern char** environ;
 
-namespace holdfast::bench {
+namespace holdfast {
 namespace {
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
@@ -32,7 +32,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 }  // namespace
 
-Child::Child(ChildOptions options) {
+Subprocess::Subprocess(SubprocessOptions options) {
     for (char** inherited = environ; *inherited != nullptr; ++inherited) {
         options.environment.emplace_back(*inherited);  // Of two with one name the first one counts.
     }
@@ -65,7 +65,7 @@ Child::Child(ChildOptions options) {
     }
 }
 
-Child::~Child() {
+Subprocess::~Subprocess() {
     ::close(output_);
     if (!waited_) {
         kill();
@@ -73,7 +73,7 @@ Child::~Child() {
     }
 }
 
-std::optional<std::string> Child::read(Deadline deadline) {
+std::optional<std::string> Subprocess::read(Deadline deadline) {
     pollfd ready{.fd = output_, .events = POLLIN, .revents = 0};
     for (;;) {
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining());
@@ -90,11 +90,11 @@ std::optional<std::string> Child::read(Deadline deadline) {
     return std::string(buffer.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
 }
 
-void Child::kill() const noexcept {
+void Subprocess::kill() const noexcept {
     ::kill(pid_, SIGKILL);
 }
 
-bool Child::wait() noexcept {
+bool Subprocess::wait() noexcept {
     int status = 0;
     while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
     }
@@ -102,4 +102,4 @@ bool Child::wait() noexcept {
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-}  // namespace holdfast::bench
+}  // namespace holdfast

@@ -7,9 +7,9 @@
 
 #include <holdfast/base/clock.hpp>
 
-namespace holdfast::bench {
+namespace holdfast {
 
-struct ChildOptions {
+struct SubprocessOptions {
     std::vector<std::string> arguments;    // The program first: a path, or a name to look up.
     std::vector<std::string> environment;  // "NAME=value", before what is inherited.
     bool with_errors = false;              // Read its standard error too; else it is ours.
@@ -17,13 +17,13 @@ struct ChildOptions {
 
 // Killed, and waited for, by the destructor if it still runs. Not safe to share between threads,
 // except kill().
-class Child {
+class Subprocess {
 public:
     // Unavailable if the program cannot be started.
-    explicit Child(ChildOptions options);
-    ~Child();
-    Child(const Child&) = delete;
-    Child& operator=(const Child&) = delete;
+    explicit Subprocess(SubprocessOptions options);
+    ~Subprocess();
+    Subprocess(const Subprocess&) = delete;
+    Subprocess& operator=(const Subprocess&) = delete;
 
     // What it has printed next. Empty text once it has closed its output; none if the deadline
     // passes first.
@@ -40,4 +40,4 @@ private:
     bool waited_ = false;
 };
 
-}  // namespace holdfast::bench
+}  // namespace holdfast
