@@ -22,7 +22,7 @@ bool Call::answer(Answer answer) {
 void Call::cancel() {
     Finish finish;
     {
-        std::unique_lock lock(mutex_);
+        const std::lock_guard lock(mutex_);
         finish = std::exchange(finish_, nullptr);
         if (!finish) {
             return;

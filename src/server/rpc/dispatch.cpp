@@ -133,6 +133,7 @@ std::size_t Dispatch::open_calls() const {
 
 std::vector<std::string> Dispatch::methods() const {
     std::vector<std::string> names;
+    names.reserve(handlers_.size());
     for (const auto& [name, handler] : handlers_) {
         names.push_back(name);
     }

@@ -214,6 +214,7 @@ const HistoryEvent& RunFixture::event(std::int64_t id) const {
 
 std::vector<Task::Kind> RunFixture::made() const {
     std::vector<Task::Kind> kinds;
+    kinds.reserve(last.tasks.size());
     for (const Task& task : last.tasks) {
         kinds.push_back(task.kind);
     }
