@@ -263,7 +263,7 @@ TEST_F(WorkflowTaskTest, NothingFollowsACommandThatCloses) {
     EXPECT_FALSE(complete({complete_command(), marker_command("late")}));
     EXPECT_EQ(refusal->kind, Refused::invalid_argument);
     EXPECT_FALSE(last.changed);
-    Command unknown;
+    const Command unknown;
     EXPECT_FALSE(complete({unknown}));
     EXPECT_FALSE(last.changed);
     EXPECT_TRUE(complete({complete_command()}));
