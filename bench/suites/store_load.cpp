@@ -142,10 +142,8 @@ private:
                         .state = store::RunState::running,
                         .start_time = started_,
                         .request_ids = {{"request", store::started_event}}};
-        made.record = {.next_event_id = 2,
-                       .db_record_version = 1,
-                       .info = blob(info_bytes),
-                       .state = blob(state_bytes)};
+        made.record = {.next_event_id = 2, .db_record_version = 1, .state = blob(state_bytes)};
+        made.info = blob(info_bytes);
         made.tasks[store::Category::transfer] = {task()};
         store_.executions.create({.lease = lease_, .snapshot = made});
         Run run;
@@ -163,8 +161,7 @@ private:
         run.next.tasks[store::Category::timer] = {task(started_)};
         store_.executions.update({.lease = lease_,
                                   .mutation = run.next,
-                                  .history = {{.shard = lease_.shard,
-                                               .branch = run.branch,
+                                  .history = {{.branch = run.branch,
                                                .is_new_branch = previous == 0,
                                                .node = {.id = first,
                                                         .txn_id = run.txn,

@@ -41,8 +41,7 @@ public:
         std::vector<AppendRequest> made;
         for (std::int64_t id = 1; id <= count; ++id) {
             made.push_back(
-                {.shard = lease.shard,
-                 .branch = branch,
+                {.branch = branch,
                  .is_new_branch = id == 1,
                  .node = {.id = id,
                           .txn_id = id,
@@ -84,7 +83,7 @@ TEST_P(Limits, AHistoryThatIsTooLargeForOneWriteIsAppendedNodeByNode) {
         EXPECT_THAT(history.branches(lease.shard, branch.tree), IsEmpty());
     }
     for (const AppendRequest& node : all) {
-        history.append(node);
+        history.append(lease, node);
     }
     executions.create({.lease = lease, .snapshot = made});
     std::int64_t read = 0;
@@ -95,7 +94,7 @@ TEST_P(Limits, AHistoryThatIsTooLargeForOneWriteIsAppendedNodeByNode) {
         request.after = page.next;
     } while (request.after);
     EXPECT_EQ(read, count);
-    history.remove(lease.shard, branch);
+    history.remove(lease, branch);
     EXPECT_EQ(db.number("SELECT count(*) FROM history_node"), 0);
 }
 
@@ -113,12 +112,12 @@ TEST_P(Limits, TasksAreCompletedUpToTheLimitHoweverManyThereAre) {
             queues.add(key, RangeId{1}, some);
         }
         const TaskPlace end{.pass = pass, .id = 3'901};
-        EXPECT_EQ(queues.complete_before(key, end, 1), 1);
-        EXPECT_EQ(queues.complete_before(key, end, 1'500), 1'500);
+        EXPECT_EQ(queues.complete_before(key, RangeId{1}, end, 1), 1);
+        EXPECT_EQ(queues.complete_before(key, RangeId{1}, end, 1'500), 1'500);
         const auto left = queues.read(key, {.pass = pass, .id = 0}, 1).tasks;
         EXPECT_EQ(left.at(0).place, (TaskPlace{.pass = pass, .id = 1'502})) << "the first go first";
-        EXPECT_EQ(queues.complete_before(key, end, 100'000), 2'399);
-        EXPECT_EQ(queues.complete_before(key, end, 100'000), 0);
+        EXPECT_EQ(queues.complete_before(key, RangeId{1}, end, 100'000), 2'399);
+        EXPECT_EQ(queues.complete_before(key, RangeId{1}, end, 100'000), 0);
         EXPECT_THAT(queues.read(key, {.pass = pass, .id = 0}, 1'000).tasks, SizeIs(100));
     }
 }
@@ -137,8 +136,8 @@ TEST_P(Limits, ARangeOfTasksMayBeginAndEndAtAnyTime) {
         EXPECT_EQ(tasks.read(lease.shard, category, all, 10).tasks, some[category]);
         EXPECT_THAT(tasks.read(lease.shard, category, {.min = all.max, .max = all.max}, 10).tasks,
                     IsEmpty());
-        tasks.complete(lease.shard, category, all.min);
-        EXPECT_EQ(tasks.complete_range(lease.shard, category, all), 3);
+        tasks.complete(lease, category, all.min);
+        EXPECT_EQ(tasks.complete_range(lease, category, all), 3);
 
         for (const sql::Timestamp never : {sql::Timestamp::min(), sql::Timestamp::max()}) {
             some[category] = {{.key = {.fire = never, .id = 1}, .blob = blob("t")}};
@@ -171,9 +170,9 @@ TEST_P(Limits, PlacesBeyondAllOthersAreNoPlaces) {
     const Branch branch = History::new_branch(TreeId::random());
     append(branch, 1, 10, 0);
     EXPECT_THROW(append(branch, last, 11, 10), InvalidPersistenceRequest);
-    EXPECT_THROW(history.trim(lease.shard, branch, last, 10), InvalidPersistenceRequest);
-    EXPECT_THROW(history.trim(lease.shard, branch, 1, 0), InvalidPersistenceRequest);
-    EXPECT_THROW(history.delete_node(lease.shard, branch, 1, first_id), InvalidPersistenceRequest);
+    EXPECT_THROW(history.trim(lease, branch, last, 10), InvalidPersistenceRequest);
+    EXPECT_THROW(history.trim(lease, branch, 1, 0), InvalidPersistenceRequest);
+    EXPECT_THROW(history.delete_node(lease, branch, 1, first_id), InvalidPersistenceRequest);
     NamedQueues named{db};
     named.create({.type = 1, .name = "n"});
     EXPECT_THROW((void)named.read({.type = 1, .name = "n"}, 1, last), InvalidPersistenceRequest);
@@ -182,7 +181,6 @@ TEST_P(Limits, PlacesBeyondAllOthersAreNoPlaces) {
 
 // The same on every database: some would take it, some refuse it, in words of their own.
 TEST_P(Limits, WhatIsNoNameIsRefusedWhereverItIsAskedFor) {
-    Namespaces namespaces{db};
     Cluster cluster{db};
     NamedQueues named{db};
     TaskQueueUserData user_data{db};
@@ -192,19 +190,16 @@ TEST_P(Limits, WhatIsNoNameIsRefusedWhereverItIsAskedFor) {
                                        std::string("caf\xE9")}) {
         const QueueName queue{.type = 1, .name = no_name};
         for (const auto& use : std::vector<std::function<void()>>{
-                 [&] { (void)namespaces.find(no_name); },
-                 [&] { namespaces.remove(no_name); },
                  [&] { (void)cluster.find(no_name); },
                  [&] { cluster.remove(no_name); },
                  [&] { named.create(queue); },
                  [&] { named.enqueue(queue, blob("m")); },
                  [&] { (void)named.read(queue, 1); },
                  [&] { named.remove_up_to(queue, 1); },
-                 [&] { (void)user_data.find(ns, no_name); },
                  [&] { (void)user_data.queues_of_build(ns, no_name); },
                  [&] { (void)user_data.count_queues_of_build(ns, no_name); },
                  [&] { (void)tasks.is_dlq_empty(lease.shard, no_name, 0); },
-                 [&] { tasks.delete_from_dlq(lease.shard, no_name, 0); },
+                 [&] { tasks.delete_from_dlq(lease, no_name, 0); },
              }) {
             EXPECT_EQ(test::code_of(use), Code::invalid_argument) << no_name.size() << " bytes";
         }

@@ -27,10 +27,16 @@ inline constexpr Operation resolve_run{
     locks_what_it_reads,
     "shard, current run row, reset run, current run; new run by key"};
 inline constexpr Operation set_run{"SetWorkflowExecution", locks_what_it_reads, "shard, run"};
+inline constexpr Operation reset_run{
+    "ResetWorkflowExecution",
+    locks_what_it_reads,
+    "shard, current run row, base run, current run, base's branch; new run by key"};
 inline constexpr Operation delete_run{
-    "DeleteWorkflowExecution", idempotent, "deletes all rows of a run, whatever they are"};
+    "DeleteWorkflowExecution", locks_what_it_reads, "shard, current run row"};
+inline constexpr Operation delete_items{
+    "DeleteWorkflowExecutionItems", locks_what_it_reads, "shard, run, which must be gone"};
 inline constexpr Operation delete_current_run{
-    "DeleteCurrentWorkflowExecution", one_statement, "current run row, if it names the run"};
+    "DeleteCurrentWorkflowExecution", locks_what_it_reads, "shard, current run row"};
 inline constexpr Operation get_current_run{"GetCurrentExecution", read_only, "one row"};
 inline constexpr Operation get_run{"GetWorkflowExecution", read_only, "one snapshot of nine reads"};
 
@@ -38,31 +44,34 @@ inline constexpr Operation get_run{"GetWorkflowExecution", read_only, "one snaps
 
 inline constexpr Operation add_tasks{"AddHistoryTasks", locks_what_it_reads, "shard"};
 inline constexpr Operation get_tasks{"GetHistoryTasks", read_only, "one read"};
-inline constexpr Operation complete_task{"CompleteHistoryTask", idempotent, "deletes by key"};
+inline constexpr Operation complete_task{"CompleteHistoryTask", locks_what_it_reads, "shard"};
 inline constexpr Operation complete_tasks{
-    "RangeCompleteHistoryTasks", idempotent, "deletes a range in chunks"};
+    "RangeCompleteHistoryTasks", locks_what_it_reads, "shard, in every chunk"};
 inline constexpr Operation put_dlq_task{
-    "PutReplicationTaskToDLQ", idempotent, "a task never changes: the first one stays"};
+    "PutReplicationTaskToDLQ", locks_what_it_reads, "shard; of a task the first one stays"};
 inline constexpr Operation get_dlq_tasks{"GetReplicationTasksFromDLQ", read_only, "one read"};
 inline constexpr Operation delete_dlq_task{
-    "DeleteReplicationTaskFromDLQ", idempotent, "deletes by key"};
+    "DeleteReplicationTaskFromDLQ", locks_what_it_reads, "shard"};
 inline constexpr Operation delete_dlq_tasks{
-    "RangeDeleteReplicationTaskFromDLQ", idempotent, "deletes a range in chunks"};
+    "RangeDeleteReplicationTaskFromDLQ", locks_what_it_reads, "shard, in every chunk"};
 
 // ---- History ----------------------------------------------------------------------------------
 
 inline constexpr Operation append_nodes{
-    "AppendHistoryNodes", idempotent, "node and branch by their keys, which never mean another"};
-inline constexpr Operation delete_nodes{"DeleteHistoryNodes", idempotent, "deletes by key"};
+    "AppendHistoryNodes",
+    locks_what_it_reads,
+    "shard, the branch that a new one is forked from; node and branch by their keys"};
+inline constexpr Operation delete_nodes{"DeleteHistoryNodes", locks_what_it_reads, "shard"};
 inline constexpr Operation read_branch{"ReadHistoryBranch", read_only, "one snapshot"};
-inline constexpr Operation fork_branch{
-    "ForkHistoryBranch", locks_what_it_reads, "parent's branch, which must not be on its way out"};
+inline constexpr Operation fork_branch{"ForkHistoryBranch",
+                                       locks_what_it_reads,
+                                       "shard, parent's branch, which must not be on its way out"};
 // What others need is read after the mark is committed, so of two deletions of branches that share
 // nodes one at least sees the other's mark. A mark stays: such a branch cannot be forked any more.
 inline constexpr Operation mark_branch{
-    "DeleteHistoryBranch", locks_what_it_reads, "branch; forks of it meet there"};
+    "DeleteHistoryBranch", locks_what_it_reads, "shard, branch; forks of it meet there"};
 inline constexpr Operation delete_branch{
-    "DeleteHistoryBranchRows", idempotent, "deletes in chunks what a marked branch left"};
+    "DeleteHistoryBranchRows", locks_what_it_reads, "shard; what a marked branch left, in chunks"};
 inline constexpr Operation get_tree{"GetHistoryTreeContainingBranch", read_only, "one read"};
 inline constexpr Operation scan_trees{"GetAllHistoryTreeBranches", read_only, "one read"};
 
@@ -77,7 +86,7 @@ inline constexpr Operation list_task_queues{"ListTaskQueue", read_only, "one rea
 inline constexpr Operation add_queue_tasks{"CreateTasks", locks_what_it_reads, "queue"};
 inline constexpr Operation get_queue_tasks{"GetTasks", read_only, "one read"};
 inline constexpr Operation complete_queue_tasks{
-    "CompleteTasksLessThan", idempotent, "deletes what comes before a place"};
+    "CompleteTasksLessThan", locks_what_it_reads, "queue, in every chunk"};
 inline constexpr Operation get_user_data{"GetTaskQueueUserData", read_only, "one row"};
 inline constexpr Operation update_user_data{
     "UpdateTaskQueueUserData", locks_what_it_reads, "user data of all queues, each written"};

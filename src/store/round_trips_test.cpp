@@ -31,12 +31,24 @@ TEST_P(RoundTrips, NoTransactionTakesMoreThanTwo) {
     change.tasks[Category::transfer] = {{.key = {.fire = {}, .id = 2}, .blob = blob("t")}};
     change.tasks[Category::timer] = {{.key = {.fire = at(1s), .id = 3}, .blob = blob("t")}};
     change.buffered = blob("event");
-    const Snapshot follower = snapshot(made.workflow, RunId::random());
+    change.info = blob("info");
+    change.done = {
+        {.category = Category::transfer, .key = {.fire = {}, .id = 1}},
+        {.category = Category::transfer, .key = {.fire = {}, .id = 2}, .rewritten = blob("rest")}};
+    change.wake = {.remove = TaskKey{.fire = at(2s), .id = 4},
+                   .insert = Task{.key = {.fire = at(1s), .id = 5}, .blob = blob("w")}};
+    change.visibility = VisibilityRecord{.ns = ns,
+                                         .run = made.current.run,
+                                         .workflow_id = made.workflow.workflow_id,
+                                         .workflow_type = "order",
+                                         .search_attributes = {{"level", {"[1,2,3,4,5,6,7]"}}}};
+    Snapshot follower = snapshot(made.workflow, RunId::random());
+    follower.visibility = change.visibility;
+    follower.visibility->run = follower.current.run;
     EXPECT_LE(
         of([&] { executions.update({.lease = lease, .mutation = change, .new_run = follower}); }),
         2);
-    AppendRequest node{.shard = lease.shard,
-                       .branch = History::new_branch(TreeId::random()),
+    AppendRequest node{.branch = History::new_branch(TreeId::random()),
                        .is_new_branch = true,
                        .node = {.id = 1, .txn_id = 1, .events = blob("e")}};
     Snapshot with_history = snapshot(workflow("with history"), RunId::random());
@@ -63,8 +75,27 @@ TEST_P(RoundTrips, NoTransactionTakesMoreThanTwo) {
         2);
     EXPECT_LE(of([&] { (void)find(made); }), 2);
     EXPECT_EQ(of([&] { (void)current(made.workflow); }), 1);
-    EXPECT_EQ(of([&] { executions.remove(lease.shard, made.workflow, made.current.run); }), 1);
-    EXPECT_EQ(of([&] { executions.remove_current(lease.shard, made.workflow, RunId{}); }), 1);
+}
+
+TEST_P(RoundTrips, NeitherDoesOneThatRemovesOrCompletes) {
+    const Snapshot made = create(workflow("order"));
+    const Tasks follow_up{
+        {Category::transfer, {{.key = {.fire = {}, .id = 40}, .blob = blob("rest")}}}};
+    const std::vector<TaskChange> done{{.category = Category::transfer, .key = {}}};
+    EXPECT_LE(of([&] {
+                  executions.remove({.lease = lease,
+                                     .workflow = made.workflow,
+                                     .run = made.current.run,
+                                     .done = done,
+                                     .tasks = follow_up});
+              }),
+              2);
+    EXPECT_LE(of([&] { executions.remove_items(lease, made.workflow, made.current.run); }), 2);
+    EXPECT_LE(of([&] { executions.remove_current(lease, made.workflow, RunId{}); }), 2);
+    const std::vector<TaskKey> keys{{.fire = {}, .id = 2}, {.fire = {}, .id = 3}};
+    EXPECT_LE(of([&] { tasks.complete(lease, Category::transfer, keys); }), 2);
+    const TaskRange all{.min = {}, .max = {.fire = at(1h), .id = 100}};
+    EXPECT_LE(of([&] { tasks.complete_range(lease, Category::transfer, all); }), 2);
     EXPECT_LE(of([&] {
                   tasks.add(lease,
                             {{Category::visibility,
@@ -76,17 +107,34 @@ TEST_P(RoundTrips, NoTransactionTakesMoreThanTwo) {
                                 lease.range);
               }),
               2);
+}
 
+TEST_P(RoundTrips, NeitherDoesOneOfAHistory) {
     const Branch branch = History::new_branch(TreeId::random());
-    AppendRequest append{.shard = lease.shard,
-                         .branch = branch,
+    AppendRequest append{.branch = branch,
                          .is_new_branch = true,
                          .node = {.id = 1, .txn_id = 1, .events = blob("e")}};
-    EXPECT_LE(of([&] { history.append(append); }), 2);
+    EXPECT_LE(of([&] { history.append(lease, append); }), 2);
     append.is_new_branch = false;
-    EXPECT_EQ(of([&] { history.append(append); }), 1);
+    EXPECT_LE(of([&] { history.append(lease, append); }), 2);
     EXPECT_LE(of([&] { (void)history.read({.shard = lease.shard, .branch = branch}); }), 2);
-    EXPECT_LE(of([&] { (void)history.fork(lease.shard, branch, 2, ""); }), 2);
+    EXPECT_LE(of([&] { (void)history.fork(lease, branch, 2, ""); }), 2);
+    EXPECT_LE(of([&] { history.delete_node(lease, branch, 9, 9); }), 2);
+
+    const Snapshot base = create(workflow("reset"));
+    const Snapshot again = completed(base);
+    EXPECT_LE(
+        of([&] {
+            executions.reset({.lease = lease,
+                              .expected_current = base.current.run,
+                              .base = mutation(again),
+                              .new_run = snapshot(base.workflow, RunId::random()),
+                              .history = {{.branch = History::fork_of(branch, 2),
+                                           .is_new_branch = true,
+                                           .forked_from = branch.id,
+                                           .node = {.id = 2, .txn_id = 5, .events = blob("e")}}}});
+        }),
+        2);
 }
 
 TEST_P(RoundTrips, NeitherDoesOneThatHasNoShard) {
@@ -100,6 +148,7 @@ TEST_P(RoundTrips, NeitherDoesOneThatHasNoShard) {
     }
     EXPECT_LE(of([&] { queues.add(key, RangeId{2}, many); }), 2);
     EXPECT_EQ(of([&] { (void)queues.read(key, {}, 10); }), 1);
+    EXPECT_LE(of([&] { queues.complete_before(key, RangeId{2}, {.pass = 0, .id = 9}, 10); }), 2);
     TaskQueueUserData user_data{db};
     EXPECT_LE(of([&] {
                   user_data.update(ns,

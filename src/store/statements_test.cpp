@@ -6,6 +6,7 @@
 #include "execution/statements_execution.hpp"
 #include "execution/statements_maps.hpp"
 #include "execution/statements_shard.hpp"
+#include "id_digest.hpp"
 #include "test/store_fixture.hpp"
 
 namespace holdfast::store::tests {
@@ -18,9 +19,9 @@ public:
     std::int64_t insert_run() {
         return count(insert_execution,
                      shard_7,
+                     run,
                      ns,
                      workflow,
-                     run,
                      11,
                      12,
                      bytes("info"),
@@ -31,7 +32,7 @@ public:
     }
     std::int64_t update_run(const Uuid& which, std::int64_t version) {
         return count(update_execution,
-                     {shard_7, ns, workflow, which},
+                     {shard_7, which},
                      {version, 11},
                      21,
                      22,
@@ -41,8 +42,8 @@ public:
                      "Proto3",
                      14);
     }
-    std::int64_t delete_run() { return count(delete_execution, shard_7, ns, workflow, run); }
-    sql::Rows select_run() { return rows(select_execution, shard_7, ns, workflow, run); }
+    std::int64_t delete_run() { return count(delete_execution, shard_7, run, ns, workflow); }
+    sql::Rows select_run() { return rows(select_execution, shard_7, run); }
     auto columns_of_run() {
         return select_run()[0]
             .as<std::int64_t,
@@ -97,7 +98,7 @@ TEST_P(Statements, ARunIsInsertedOnceAndReadAsItWasInserted) {
               std::tuple(11, 12, bytes("info"), "Proto3", bytes("state"), "Json", 13));
     HOLDFAST_CHECK("store 16");
     HOLDFAST_CHECK("store 17");  // One lock for both: a weaker one had no caller.
-    const sql::Rows lock = locked(lock_execution, shard_7, ns, workflow, run);
+    const sql::Rows lock = locked(lock_execution, shard_7, run);
     EXPECT_EQ((lock[0].as<std::int64_t, std::int64_t>()), std::tuple(13, 11));
 }
 
@@ -115,7 +116,7 @@ TEST_P(Statements, ARunIsUpdatedUnderItsTokensAndDeleted) {
     EXPECT_TRUE(select_run().empty());
 }
 
-// The same story for both tables; `key` is what the key has after the workflow's id.
+// The same story for both tables; `key` is what the key has after the namespace.
 template <class... Key>
 void tell_of_current_runs(Statements& story,
                           const Statement& insert,
@@ -133,6 +134,7 @@ void tell_of_current_runs(Statements& story,
                            shard_7,
                            ns,
                            key...,
+                           "order-7",
                            first,
                            "request",
                            1,
@@ -173,6 +175,7 @@ void tell_of_current_runs(Statements& story,
         EXPECT_EQ(rows[0].get<std::int64_t>(5), 3);
         EXPECT_EQ(rows[0].get<sql::Bytes>(6), bytes("blob"));
         EXPECT_EQ(rows[0].get<std::string>(7), "Proto3") << "as it was inserted";
+        EXPECT_EQ(rows[0].get<std::string>(8), "order-7") << "beside its digest";
     }
     EXPECT_EQ(move(second), 0) << "another run is the current one";
     EXPECT_EQ(move(first), 1);
@@ -205,7 +208,7 @@ TEST_P(Statements, APointerNamesOneRunUntilThatRunIsNamedToMoveIt) {
                          lock_current,
                          delete_current,
                          ns,
-                         workflow);
+                         key_digest(workflow));
     tell_of_current_runs(*this,
                          insert_current_chasm,
                          update_current_chasm,
@@ -213,7 +216,7 @@ TEST_P(Statements, APointerNamesOneRunUntilThatRunIsNamedToMoveIt) {
                          lock_current_chasm,
                          delete_current_chasm,
                          ns,
-                         workflow,
+                         key_digest(workflow),
                          42);
 }
 
@@ -290,16 +293,20 @@ public:
 private:
     Items items(const Uuid& of) {
         Items found;
-        for (const sql::Row row : story_.rows(map_.all, shard_7, story_.ns, "w", of)) {
+        for (const sql::Row row : story_.rows(map_.all, shard_7, of)) {
             EXPECT_TRUE(found.emplace(row.template get<Key>(0), Value::of_row(row)).second);
         }
         return found;
     }
     Items item(std::string_view data) { return {{key_(1), Value::of_data(bytes(data))}}; }
     std::int64_t drop(int i) {
-        return story_.count(map_.drop, shard_7, story_.ns, "w", run_, key_(i));
+        if constexpr (std::is_same_v<Key, std::string>) {  // Stands beside its digest.
+            return story_.count(map_.drop, shard_7, run_, key_digest(key_(i)), key_(i));
+        } else {
+            return story_.count(map_.drop, shard_7, run_, key_(i));
+        }
     }
-    std::int64_t clear() { return story_.count(map_.clear, shard_7, story_.ns, "w", run_); }
+    std::int64_t clear() { return story_.count(map_.clear, shard_7, run_); }
 
     Statements& story_;
     MapStatements map_;
@@ -316,7 +323,12 @@ void in_every_map(Statements& story, const Tell& tell) {
     const auto name = [](int i) { return "item-" + std::to_string(i); };
     const auto blobs = [&](const MapStatements& map, const auto& key) {
         const auto put = [&](const Uuid& run, const auto& item, std::string_view data) {
-            return story.count(map.put, shard_7, story.ns, "w", run, item, bytes(data), "Proto3");
+            if constexpr (std::is_same_v<std::decay_t<decltype(item)>, std::string>) {
+                return story.count(
+                    map.put, shard_7, run, key_digest(item), item, bytes(data), "Proto3");
+            } else {
+                return story.count(map.put, shard_7, run, item, bytes(data), "Proto3");
+            }
         };
         tell(MapStory(story, map, key, put, BlobOf{}));
     };
@@ -329,7 +341,7 @@ void in_every_map(Statements& story, const Tell& tell) {
     const MapStatements requested{
         put_signal_requested, all_signal_requested, drop_signal_requested, clear_signal_requested};
     const auto put = [&](const Uuid& run, const std::string& signal, std::string_view) {
-        return story.count(put_signal_requested, shard_7, story.ns, "w", run, signal);
+        return story.count(put_signal_requested, shard_7, run, key_digest(signal), signal);
     };
     tell(MapStory(story, requested, name, put, NothingOf{}));
 }
@@ -355,20 +367,12 @@ TEST_P(Statements, ManyOpenItemsAreReadDroppedAndClearedAlikeInEveryMap) {
 TEST_P(Statements, NodesOfAnExecutionsTreeAreKeptByTheirPath) {
     const auto path = [](int i) { return "root/" + std::to_string(i); };
     const auto put = [&](int i, std::string_view data) {
-        return count(put_chasm,
-                     shard_7,
-                     ns,
-                     workflow,
-                     run,
-                     path(i),
-                     bytes("meta"),
-                     "Proto3",
-                     bytes(data),
-                     "Json");
+        return count(
+            put_chasm, shard_7, run, path(i), bytes("meta"), "Proto3", bytes(data), "Json");
     };
     const auto values = [&] {
         std::map<std::string, sql::Bytes> found;
-        for (const sql::Row row : rows(all_chasm, shard_7, ns, workflow, run)) {
+        for (const sql::Row row : rows(all_chasm, shard_7, run)) {
             found[row.get<std::string>(0)] = row.get<sql::Bytes>(3);
         }
         return found;
@@ -390,34 +394,29 @@ TEST_P(Statements, NodesOfAnExecutionsTreeAreKeptByTheirPath) {
     HOLDFAST_CHECK("store 37");
     HOLDFAST_CHECK("store 39");
     for (int i = 5; i < 10; ++i) {
-        EXPECT_EQ(count(drop_chasm, shard_7, ns, workflow, run, path(i)), 1);
+        EXPECT_EQ(count(drop_chasm, shard_7, run, path(i)), 1);
         expected.erase(path(i));
     }
     EXPECT_EQ(values(), expected);
     HOLDFAST_CHECK("store 38");
-    EXPECT_EQ(count(clear_chasm, shard_7, ns, workflow, run), 10);
+    EXPECT_EQ(count(clear_chasm, shard_7, run), 10);
     EXPECT_TRUE(values().empty());
 }
 
 TEST_P(Statements, BufferedEventsComeBackInTheOrderInWhichTheyCame) {
     const auto insert = [&](sql::Tx& tx, int i) {
-        return tx.count(insert_buffered_event,
-                        shard_7,
-                        ns,
-                        workflow,
-                        run,
-                        bytes("event " + std::to_string(i)),
-                        "Proto3");
+        return tx.count(
+            insert_buffered_event, shard_7, run, bytes("event " + std::to_string(i)), "Proto3");
     };
     const auto read = [&] {
         std::vector<sql::Bytes> found;
-        for (const sql::Row row : rows(select_buffered_events, shard_7, ns, workflow, run)) {
+        for (const sql::Row row : rows(select_buffered_events, shard_7, run)) {
             found.push_back(row.get<sql::Bytes>(0));
         }
         return found;
     };
     HOLDFAST_CHECK("store 42");
-    EXPECT_EQ(count(delete_buffered_events, shard_7, ns, workflow, run), 0);
+    EXPECT_EQ(count(delete_buffered_events, shard_7, run), 0);
     EXPECT_THAT(read(), IsEmpty());
 
     HOLDFAST_CHECK("store 40");
@@ -434,7 +433,7 @@ TEST_P(Statements, BufferedEventsComeBackInTheOrderInWhichTheyCame) {
     });
     EXPECT_EQ(read(), expected);
     HOLDFAST_CHECK("store 43");
-    EXPECT_EQ(count(delete_buffered_events, shard_7, ns, workflow, run), 20);
+    EXPECT_EQ(count(delete_buffered_events, shard_7, run), 20);
     EXPECT_THAT(read(), IsEmpty());
 }
 

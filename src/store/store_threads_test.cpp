@@ -92,18 +92,17 @@ TEST_P(StoreRace, BranchesOfOneTreeGrowAndForkAtTheSameTime) {
     const auto node = [](std::int64_t id, std::int64_t txn, std::int64_t previous) {
         return Node{.id = id, .txn_id = txn, .previous_txn_id = previous, .events = blob("e")};
     };
-    history.append(
-        {.shard = lease.shard, .branch = base, .is_new_branch = true, .node = node(1, 1, 0)});
+    history.append(lease, {.branch = base, .is_new_branch = true, .node = node(1, 1, 0)});
     std::vector<Branch> made(racers);
     all_at_once(racers, [&](int i) {
         Branch& branch = made[static_cast<std::size_t>(i)];
         const bool forked = i % 2 == 0;
-        branch = forked ? history.fork(lease.shard, base, 2, "fork") : History::new_branch(tree);
+        branch = forked ? history.fork(lease, base, 2, "fork") : History::new_branch(tree);
         for (std::int64_t n = 0; n < 5; ++n) {
             const std::int64_t first = forked ? 2 : 1;
             history.append(
-                {.shard = lease.shard,
-                 .branch = branch,
+                lease,
+                {.branch = branch,
                  .is_new_branch = !forked && n == 0,
                  .node = node(first + n, std::int64_t{100} * (i + 1) + n, n == 0 ? 0 : 1)});
         }

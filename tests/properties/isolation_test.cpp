@@ -8,8 +8,11 @@
 #include "cluster/statements_cluster.hpp"
 #include "cluster/statements_namespace.hpp"
 #include "execution/statements_execution.hpp"
+#include "execution/statements_maps.hpp"
 #include "execution/statements_shard.hpp"
 #include "execution/statements_tasks.hpp"
+#include "history/statements.hpp"
+#include "matching/statements.hpp"
 #include "queue/statements.hpp"
 #include "statement_rules.hpp"
 #include "statements.hpp"
@@ -34,7 +37,26 @@ std::map<std::string, std::string> reads_under_a_lock() {
     const std::string counter = on_dsql(lock_namespace_metadata);
     const std::string queue = on_dsql(lock_queue_metadata);
     const std::string named_queue = on_dsql(lock_queue);
-    return {{on_dsql(select_namespace), counter},
+    const std::string shard = on_dsql(read_lock_shard);
+    return {{on_dsql(delete_range_immediate_task), shard},
+            {on_dsql(delete_range_scheduled_task), shard},
+            {on_dsql(delete_range_transfer_task), shard},
+            {on_dsql(delete_range_timer_task), shard},
+            {on_dsql(delete_range_replication_task), shard},
+            {on_dsql(delete_range_visibility_task), shard},
+            {on_dsql(delete_range_dlq_task), shard},
+            {on_dsql(delete_nodes), shard},
+            {on_dsql(shed_activity), shard},
+            {on_dsql(shed_timer), shard},
+            {on_dsql(shed_child), shard},
+            {on_dsql(shed_request_cancel), shard},
+            {on_dsql(shed_signal), shard},
+            {on_dsql(shed_signal_requested), shard},
+            {on_dsql(shed_chasm), shard},
+            {on_dsql(shed_buffered), shard},
+            {on_dsql(delete_tasks), on_dsql(lock_task_queue)},
+            {on_dsql(delete_tasks_v2), on_dsql(lock_task_queue_v2)},
+            {on_dsql(select_namespace), counter},
             {on_dsql(select_namespace_by_name), counter},
             {on_dsql(insert_message), queue},
             {on_dsql(delete_messages), queue},
@@ -81,10 +103,13 @@ std::vector<std::string> unproved(const Transaction& transaction) {
 // Statements that no transaction on DSQL has, and why.
 std::set<std::string> never_sent() {
     using namespace statements;
-    return {on_dsql(insert_shard),      // Who may be second inserts it once,
-            on_dsql(insert_dlq_task),   // and so does who brings a letter again.
-            on_dsql(insert_attribute),  // No search by attributes there.
-            on_dsql(delete_attributes)};
+    std::set<std::string> texts{on_dsql(insert_shard),     // The second one inserts it once,
+                                on_dsql(insert_dlq_task),  // and so does a letter that comes again.
+                                on_dsql(delete_attributes)};  // No search by attributes there.
+    for (const sql::Statement* const rows : insert_attributes) {
+        texts.insert(on_dsql(*rows));
+    }
+    return texts;
 }
 
 TEST(SnapshotIsolation, WhatATransactionDecidesByIsLockedOrWritten) {

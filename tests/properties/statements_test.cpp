@@ -74,24 +74,25 @@ private:
                 ++run.record.db_record_version;
                 return;
             case 6:
-                executions_.remove(shard, workflow, run.current.run);
-                executions_.remove_current(shard, workflow, run.current.run);
+                executions_.remove({.lease = lease, .workflow = workflow, .run = run.current.run});
+                executions_.remove_items(lease, workflow, run.current.run);
+                executions_.remove_current(lease, workflow, run.current.run);
                 runs_.erase(key);
                 return;
             case 7:
                 tasks_.add(lease,
                            {{Category::timer,
                              {{.key = {.fire = at(1s), .id = ++newest_}, .blob = blob("t")}}}});
-                tasks_.complete_range(shard, Category::timer, {.min = {}, .max = {at(2s), 0}});
+                tasks_.complete_range(lease, Category::timer, {.min = {}, .max = {at(2s), 0}});
                 return;
             default: {
                 const Branch branch = History::new_branch(TreeId::random());
-                history_.append({.shard = shard,
-                                 .branch = branch,
+                history_.append(lease,
+                                {.branch = branch,
                                  .is_new_branch = true,
                                  .node = {.id = 1, .txn_id = ++newest_, .events = blob("e")}});
-                (void)history_.fork(shard, branch, 2, "");
-                return history_.remove(shard, branch);
+                (void)history_.fork(lease, branch, 2, "");
+                return history_.remove(lease, branch);
             }
         }
     }
@@ -140,7 +141,7 @@ private:
     Shards shards_{db_};
     Executions executions_{shards_};
     HistoryTasks tasks_{shards_};
-    History history_{db_};
+    History history_{shards_};
     TaskQueues queues_{db_};
     TaskQueueUserData user_data_{db_};
     Namespaces namespaces_{db_};

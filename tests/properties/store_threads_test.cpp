@@ -52,7 +52,7 @@ public:
                                       lease_.range);
             case Prize::run: {
                 Mutation change = RunStory::mutation(run_);
-                change.record.info = blob(by);
+                change.info = blob(by);
                 change.buffered = blob(by);
                 return executions_.update({.lease = lease_, .mutation = change});
             }
@@ -76,8 +76,8 @@ public:
             case Prize::run: {
                 const Execution found =
                     executions_.find(lease_.shard, run_.workflow, run_.current.run).value();
-                RC_ASSERT(found.buffered == std::vector{found.record.info});
-                return found.record.info;
+                RC_ASSERT(found.buffered == std::vector{found.info});
+                return found.info;
             }
             case Prize::task_queue:
                 return queues_.find(queue_).value().info;

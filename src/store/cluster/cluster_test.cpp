@@ -2,6 +2,7 @@
 #include <holdfast/store/cluster.hpp>
 
 #include "cluster/statements_namespace.hpp"
+#include "id_digest.hpp"
 #include "test/store_fixture.hpp"
 
 #include <holdfast/store/namespace.hpp>
@@ -17,10 +18,12 @@ TEST_P(NamespaceStatements, ANamespaceIsOneRowUnderItsIdAndItsName) {
     const Uuid id = Uuid::v4();
     const Uuid other = Uuid::v4();
     const auto insert = [&](const Uuid& which, std::string_view name) {
-        return count(insert_namespace, which, name, 1, bytes("info"), "Proto3", false);
+        return count(
+            insert_namespace, which, key_digest(name), name, 1, bytes("info"), "Proto3", false);
     };
     const auto update = [&](const Uuid& which, std::string_view name) {
-        return count(update_namespace, which, name, 1, bytes("newer"), "Json", true);
+        return count(
+            update_namespace, which, key_digest(name), name, 1, bytes("newer"), "Json", true);
     };
     HOLDFAST_CHECK("store 81");
     EXPECT_EQ(insert(id, "a"), 1);
@@ -34,14 +37,14 @@ TEST_P(NamespaceStatements, ANamespaceIsOneRowUnderItsIdAndItsName) {
     };
     const auto before = std::tuple(id, "a", 1, bytes("info"), "Proto3", false);
     EXPECT_EQ(row(rows(select_namespace, id)), before);
-    EXPECT_EQ(row(rows(select_namespace_by_name, "a")), before);
+    EXPECT_EQ(row(rows(select_namespace_by_name, key_digest("a"))), before);
     HOLDFAST_CHECK("store 84");
     EXPECT_EQ(update(id, "a"), 1) << "with the stamp it has";
     HOLDFAST_CHECK("store 85");
     EXPECT_EQ(update(other, "b"), 0);
     const auto after = std::tuple(id, "a", 1, bytes("newer"), "Json", true);
     EXPECT_EQ(row(rows(select_namespace, id)), after);
-    EXPECT_EQ(row(rows(select_namespace_by_name, "a")), after);
+    EXPECT_EQ(row(rows(select_namespace_by_name, key_digest("a"))), after);
     HOLDFAST_CHECK("store 87");
     EXPECT_EQ(insert(other, "b"), 1);
     std::set<Uuid> seen;
@@ -56,10 +59,10 @@ TEST_P(NamespaceStatements, ANamespaceIsOneRowUnderItsIdAndItsName) {
     HOLDFAST_CHECK("store 86");
     EXPECT_EQ(count(delete_namespace, id), 1);
     EXPECT_TRUE(rows(select_namespace, id).empty());
-    EXPECT_TRUE(rows(select_namespace_by_name, "a").empty());
-    EXPECT_EQ(count(delete_namespace_by_name, "b"), 1);
+    EXPECT_TRUE(rows(select_namespace_by_name, key_digest("a")).empty());
+    EXPECT_EQ(count(delete_namespace_by_name, key_digest("b"), "b"), 1);
     EXPECT_TRUE(rows(select_namespace, other).empty());
-    EXPECT_TRUE(rows(select_namespace_by_name, "b").empty());
+    EXPECT_TRUE(rows(select_namespace_by_name, key_digest("b")).empty());
 }
 
 TEST_P(NamespaceStatements, OnlyTheCounterIsAFence) {

@@ -1,6 +1,7 @@
 #include <holdfast/store/namespace.hpp>
 
 #include "cluster/statements_namespace.hpp"
+#include "id_digest.hpp"
 #include "transaction.hpp"
 #include <fmt/core.h>
 
@@ -45,6 +46,7 @@ void write(sql::Tx& tx,
            std::int64_t counter) {
     tx.exec(statement,
             made.id.value,
+            key_digest(made.name),
             made.name,
             counter,
             made.info.data,
@@ -54,7 +56,7 @@ void write(sql::Tx& tx,
 }
 
 void require_namespace(const sql::Dialect& dialect, const Namespace& made) {
-    require_name("the namespace's name", made.name, name_bytes_max);
+    require_name("the namespace's name", made.name, id_bytes_max);
     require_blob(dialect, made.info);
 }
 
@@ -65,7 +67,7 @@ void Namespaces::create(const Namespace& made, const Call& call) {
     transact(db_, operation::create_namespace, call, [&](sql::Tx& tx) {
         sql::LockedRow locked = lock_counter(tx);
         sql::Answer by_id = tx.ask(statements::select_namespace, made.id.value);
-        sql::Answer by_name = tx.ask(statements::select_namespace_by_name, made.name);
+        sql::Answer by_name = tx.ask(statements::select_namespace_by_name, key_digest(made.name));
         const std::int64_t counter = counter_of(locked.rows());
         if (!by_id.rows().empty() || !by_name.rows().empty()) {
             throw NamespaceAlreadyExists(fmt::format(
@@ -80,7 +82,7 @@ void Namespaces::update(const Namespace& made, const Call& call) {
     transact(db_, operation::update_namespace, call, [&](sql::Tx& tx) {
         sql::LockedRow locked = lock_counter(tx);
         sql::Answer by_id = tx.ask(statements::select_namespace, made.id.value);
-        sql::Answer by_name = tx.ask(statements::select_namespace_by_name, made.name);
+        sql::Answer by_name = tx.ask(statements::select_namespace_by_name, key_digest(made.name));
         const std::int64_t counter = counter_of(locked.rows());
         if (counter != made.notification_version) {
             throw ConditionFailed(
@@ -107,10 +109,10 @@ void Namespaces::remove(NamespaceId id, const Call& call) {
 }
 
 void Namespaces::remove(const std::string& name, const Call& call) {
-    require_name("the namespace's name", name, name_bytes_max);
+    require_name("the namespace's name", name, id_bytes_max);
     transact(db_, operation::delete_namespace, call, [&](sql::Tx& tx) {
         (void)lock_counter(tx).rows();
-        tx.exec(statements::delete_namespace_by_name, name);
+        tx.exec(statements::delete_namespace_by_name, key_digest(name), name);
     });
 }
 
@@ -120,9 +122,15 @@ std::optional<Namespace> Namespaces::find(NamespaceId id, const Call& call) cons
 }
 
 std::optional<Namespace> Namespaces::find(const std::string& name, const Call& call) const {
-    require_name("the namespace's name", name, name_bytes_max);
-    return single(
-        run(db_, operation::get_namespace, call, statements::select_namespace_by_name, name).rows);
+    require_name("the namespace's name", name, id_bytes_max);
+    const Uuid digest = key_digest(name);
+    auto found = single(
+        run(db_, operation::get_namespace, call, statements::select_namespace_by_name, digest)
+            .rows);
+    if (found) {
+        require_same_id("the namespace", found->name, name);
+    }
+    return found;
 }
 
 std::vector<Namespace> Namespaces::list(std::int64_t page_size,

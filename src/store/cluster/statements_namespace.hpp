@@ -12,12 +12,12 @@ using sql::Statement;
 
 inline constexpr Statement insert_namespace{
     "store.insert_namespace",
-    "INSERT INTO namespaces (partition_id, id, name, notification_version, data, data_encoding, "
-    "is_global) VALUES (54321, $1, $2, $3, $4, $5, $6)"};
+    "INSERT INTO namespaces (partition_id, id, name_digest, name, notification_version, data, "
+    "data_encoding, is_global) VALUES (54321, $1, $2, $3, $4, $5, $6, $7)"};
 inline constexpr Statement update_namespace{
     "store.update_namespace",
-    "UPDATE namespaces SET name = $2, notification_version = $3, data = $4, data_encoding = $5, "
-    "is_global = $6 WHERE partition_id = 54321 AND id = $1"};
+    "UPDATE namespaces SET name_digest = $2, name = $3, notification_version = $4, data = $5, "
+    "data_encoding = $6, is_global = $7 WHERE partition_id = 54321 AND id = $1"};
 inline constexpr Statement select_namespace{
     "store.select_namespace",
     "SELECT id, name, notification_version, data, data_encoding, is_global FROM namespaces "
@@ -25,15 +25,16 @@ inline constexpr Statement select_namespace{
 inline constexpr Statement select_namespace_by_name{
     "store.select_namespace_by_name",
     "SELECT id, name, notification_version, data, data_encoding, is_global FROM namespaces "
-    "WHERE name = $1"};
+    "WHERE name_digest = $1"};
 inline constexpr Statement page_of_namespaces{
     "store.page_of_namespaces",
     "SELECT id, name, notification_version, data, data_encoding, is_global FROM namespaces "
     "WHERE partition_id = 54321 AND id > $1 ORDER BY id LIMIT $2"};
 inline constexpr Statement delete_namespace{
     "store.delete_namespace", "DELETE FROM namespaces WHERE partition_id = 54321 AND id = $1"};
-inline constexpr Statement delete_namespace_by_name{"store.delete_namespace_by_name",
-                                                    "DELETE FROM namespaces WHERE name = $1"};
+inline constexpr Statement delete_namespace_by_name{
+    "store.delete_namespace_by_name",
+    "DELETE FROM namespaces WHERE name_digest = $1 AND name = $2"};
 inline constexpr Statement select_namespace_metadata{
     "store.select_namespace_metadata",
     "SELECT notification_version FROM namespace_metadata WHERE partition_id = 54321"};

@@ -2,6 +2,7 @@
 
 #include "codec.hpp"
 #include "execution/statements_execution.hpp"
+#include "id_digest.hpp"
 #include "transaction.hpp"
 #include <fmt/core.h>
 
@@ -37,14 +38,12 @@ const Tables& tables_of(const WorkflowKey& key) {
 // Calls `use(key..., args...)`.
 template <class Use, class... A>
 auto with_key(ShardId shard, const WorkflowKey& key, const Use& use, const A&... args) {
+    const Uuid digest = key_digest(key.workflow_id);
     if (key.archetype == workflow_archetype) {
-        return use(number(shard), key.ns.value, key.workflow_id, args...);
+        return use(number(shard), key.ns.value, digest, args...);
     }
-    return use(number(shard),
-               key.ns.value,
-               key.workflow_id,
-               static_cast<std::uint32_t>(key.archetype),
-               args...);
+    return use(
+        number(shard), key.ns.value, digest, static_cast<std::uint32_t>(key.archetype), args...);
 }
 
 std::string name_of(const WorkflowKey& workflow) {
@@ -52,7 +51,8 @@ std::string name_of(const WorkflowKey& workflow) {
 }
 
 std::vector<sql::Owned> guard_key(ShardId shard, const WorkflowKey& key) {
-    std::vector<sql::Owned> values{std::int64_t{number(shard)}, key.ns.value, key.workflow_id};
+    std::vector<sql::Owned> values{
+        std::int64_t{number(shard)}, key.ns.value, key_digest(key.workflow_id)};
     if (key.archetype != workflow_archetype) {
         values.emplace_back(static_cast<std::int64_t>(key.archetype));
     }
@@ -102,7 +102,7 @@ auto with_columns(const sql::Dialect& dialect, const CurrentRun& current, const 
 }  // namespace
 
 void require_workflow(const WorkflowKey& workflow) {
-    require_name("the workflow's id", workflow.workflow_id, name_bytes_max);
+    require_name("the workflow's id", workflow.workflow_id, id_bytes_max);
     if (workflow.archetype == Archetype{0}) {
         throw InvalidArgument("archetype 0 is reserved; name the kind of the execution");
     }
@@ -113,7 +113,7 @@ void require_run(const RunWrite& write) {
     if (!write.current.create_request_id.empty()) {
         require_name("the id of the request that creates a run",
                      write.current.create_request_id,
-                     name_bytes_max);
+                     id_bytes_max);
     }
     if (write.current.start_time) {
         require_time("the start of a run", *write.current.start_time);
@@ -124,11 +124,12 @@ sql::LockedRow ask_current_run(sql::Tx& tx, ShardId shard, const WorkflowKey& wo
     return tx.ask_locked(name_of(workflow), guard_key(shard, workflow), tables_of(workflow).lock);
 }
 
-std::optional<CurrentRun> read_current_run(const sql::Rows& rows) {
+std::optional<CurrentRun> read_current_run(const sql::Rows& rows, const WorkflowKey& workflow) {
     const auto row = rows.single();
     if (!row) {
         return std::nullopt;
     }
+    require_same_id("the workflow", row->get<std::string>(8), workflow.workflow_id);
     CurrentRun current{.run = RunId{row->get<Uuid>(0)},
                        .create_request_id = row->get<std::string>(1),
                        .state = RunState{row->get<std::int32_t>(2)},
@@ -154,6 +155,7 @@ void insert_current_run(sql::Tx& tx,
             shard,
             workflow,
             [&](const auto&... args) { tx.exec(tables_of(workflow).insert, args...); },
+            workflow.workflow_id,
             columns...);
     });
 }
@@ -175,15 +177,17 @@ std::optional<CurrentRun> find_current_run(sql::Database& db,
     const sql::Result found = with_key(shard, workflow, [&](const auto&... key) {
         return run(db, operation::get_current_run, call, tables_of(workflow).select, key...);
     });
-    return read_current_run(found.rows);
+    return read_current_run(found.rows, workflow);
 }
 
-void delete_current_run(
-    sql::Database& db, ShardId shard, const WorkflowKey& workflow, RunId run_id, const Call& call) {
-    const sql::Guard guard{
-        .what = name_of(workflow), .key = guard_key(shard, workflow), .tokens = {run_id.value}};
-    // False: another run is the current one by now, and stays.
-    (void)try_run(db, operation::delete_current_run, call, guard, tables_of(workflow).remove);
+void remove_current_run(sql::Tx& tx,
+                        sql::LockedRow& locked,
+                        const WorkflowKey& workflow,
+                        RunId run) {
+    const std::optional<CurrentRun> found = read_current_run(locked.rows(), workflow);
+    if (found && found->run == run) {
+        tx.fenced(locked.verify({run.value}), tables_of(workflow).remove);
+    }
 }
 
 }  // namespace holdfast::store

@@ -12,7 +12,7 @@ class Database;
 
 namespace holdfast::store {
 
-// Requires: a name that fits into a key, and an archetype other than 0. Else invalid_argument.
+// Requires: an id of 1 to id_bytes_max bytes, and an archetype other than 0. Else invalid_argument.
 void require_workflow(const WorkflowKey& workflow);
 // Requires: so is its workflow, and the request's id, if there is one, is a name. Else the same.
 void require_run(const RunWrite& write);
@@ -20,7 +20,8 @@ void require_run(const RunWrite& write);
 [[nodiscard]] sql::LockedRow ask_current_run(sql::Tx& tx,
                                              ShardId shard,
                                              const WorkflowKey& workflow);
-[[nodiscard]] std::optional<CurrentRun> read_current_run(const sql::Rows& rows);
+[[nodiscard]] std::optional<CurrentRun> read_current_run(const sql::Rows& rows,
+                                                         const WorkflowKey& workflow);
 
 void insert_current_run(sql::Tx& tx,
                         ShardId shard,
@@ -37,7 +38,11 @@ void move_current_run(sql::Tx& tx,
                                                          ShardId shard,
                                                          const WorkflowKey& workflow,
                                                          const Call& call);
-void delete_current_run(
-    sql::Database& db, ShardId shard, const WorkflowKey& workflow, RunId run, const Call& call);
+// If it names this run; another run stays the current one.
+// Requires: `locked` is of `workflow`.
+void remove_current_run(sql::Tx& tx,
+                        sql::LockedRow& locked,
+                        const WorkflowKey& workflow,
+                        RunId run);
 
 }  // namespace holdfast::store

@@ -1,12 +1,13 @@
 #include <holdfast/store/execution.hpp>
 
 #include "execution/current_run.hpp"
+#include "execution/lease.hpp"
 #include "execution/run_rows.hpp"
-#include "execution/shard_mutex.hpp"
-#include "execution/statements_shard.hpp"
 #include "execution/task_rows.hpp"
 #include "history/rows.hpp"
 #include "transaction.hpp"
+#include "visibility/statements.hpp"
+#include "visibility/visibility_row.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/sql/error.hpp>
@@ -49,12 +50,17 @@ void require_not_current(const RunWrite& write, const std::optional<CurrentRun>&
     }
 }
 
-void require_same_workflow(const RunWrite& one, const std::optional<Snapshot>& other) {
-    if (other && other->workflow != one.workflow) {
+void require_same_workflow(const RunWrite& one, const Snapshot& other) {
+    if (other.workflow != one.workflow) {
         throw InvalidPersistenceRequest(
             fmt::format("a new run of workflow \"{}\" cannot be one of \"{}\"",
                         one.workflow.workflow_id,
-                        other->workflow.workflow_id));
+                        other.workflow.workflow_id));
+    }
+}
+void require_same_workflow(const RunWrite& one, const std::optional<Snapshot>& other) {
+    if (other) {
+        require_same_workflow(one, *other);
     }
 }
 
@@ -80,19 +86,51 @@ void require_other_run(const ResolveRequest& request) {
     }
 }
 
-void require_history(const sql::Dialect& dialect,
-                     const ShardLease& lease,
-                     const std::vector<AppendRequest>& nodes) {
+void require_history(const sql::Dialect& dialect, const std::vector<AppendRequest>& nodes) {
     for (const AppendRequest& node : nodes) {
-        if (node.shard != lease.shard) {
-            throw InvalidPersistenceRequest(
-                fmt::format("the history of shard {} cannot be written under the lease of shard {}",
-                            number(node.shard),
-                            number(lease.shard)));
-        }
         require_append(dialect, node);
     }
 }
+
+// What a write makes visible of its runs, checked before the transaction and written in it.
+class VisibleRuns {
+public:
+    explicit VisibleRuns(const sql::Dialect& dialect) : dialect_(dialect) {}
+
+    void add(const RunWrite& write) {
+        if (!write.visibility) {
+            return;
+        }
+        const VisibilityRecord& record = *write.visibility;
+        if (record.ns != write.workflow.ns || record.workflow_id != write.workflow.workflow_id ||
+            record.run != write.current.run) {
+            throw InvalidPersistenceRequest(fmt::format(
+                "the visibility of run {} of workflow \"{}\" cannot be written with run "
+                "{} of \"{}\"",
+                record.run.text(),
+                record.workflow_id,
+                write.current.run.text(),
+                write.workflow.workflow_id));
+        }
+        rows_.emplace_back(dialect_, record, write.record.db_record_version);
+    }
+    template <class Write>
+    void add(const std::optional<Write>& write) {
+        if (write) {
+            add(*write);
+        }
+    }
+    // Requires: the transaction has locked the runs' rows, or inserts them.
+    void upsert(sql::Tx& tx) const {
+        for (const VisibilityRow& row : rows_) {
+            row.upsert(tx);
+        }
+    }
+
+private:
+    const sql::Dialect& dialect_;
+    std::vector<VisibilityRow> rows_;
+};
 
 // The current row, and the run it should name: of the two the run's own version counts.
 void require_reusable(const CreateRequest& request,
@@ -101,8 +139,8 @@ void require_reusable(const CreateRequest& request,
     const WorkflowKey& workflow = request.snapshot.workflow;
     const CurrentRun current =
         require_current(workflow, request.previous_run.value_or(RunId{}), found);
-    const std::int64_t version =
-        previous ? previous->last_write_version : current.last_write_version;
+    const std::int64_t version = previous && previous->is_of_workflow ? previous->last_write_version
+                                                                      : current.last_write_version;
     if (version != request.previous_last_write_version || current.state != RunState::completed) {
         refuse_current(
             workflow,
@@ -130,22 +168,24 @@ void require_mode(const CreateRequest& request,
     throw InvalidPersistenceRequest("there is no such way to create a run");
 }
 
-void create_in(sql::Tx& tx, const CreateRequest& request) {
+void create_in(sql::Tx& tx, LeaseProof& proof, const CreateRequest& request) {
     const ShardId shard = request.lease.shard;
     const Snapshot& snapshot = request.snapshot;
     const RunKey key = key_of(shard, snapshot);
     RunKey previous_key = key;
     previous_key.run = request.previous_run.value_or(RunId{}).value;
 
-    sql::Answer locked = tx.ask(statements::read_lock_shard, number(shard));
     sql::LockedRow current_run = ask_current_run(tx, shard, snapshot.workflow);
     sql::LockedRow previous = ask_run(tx, previous_key);
     sql::LockedRow itself = ask_run(tx, key);
-    const sql::Timestamp now = birth_of_branches(tx, request.history);
+    Appends history(tx, shard, request.history);
 
-    require_lease(locked.rows(), request.lease);
-    require_mode(request, read_current_run(current_run.rows()), read_run(previous.rows()));
-    require_absent(snapshot, read_run(itself.rows()));
+    proof.require();
+    require_mode(request,
+                 read_current_run(current_run.rows(), snapshot.workflow),
+                 read_run(previous.rows(), snapshot.workflow));
+    require_absent(snapshot, read_run(itself.rows(), snapshot.workflow));
+    history.require_parents();
 
     if (request.mode == CreateMode::brand_new) {
         insert_current_run(tx, shard, snapshot.workflow, snapshot.current);
@@ -153,7 +193,7 @@ void create_in(sql::Tx& tx, const CreateRequest& request) {
         move_current_run(
             tx, current_run, snapshot.workflow, RunId{previous_key.run}, snapshot.current);
     }
-    append_nodes(tx, request.history, now);
+    history.write(tx);
     insert_run(tx, shard, snapshot);
 }
 
@@ -169,7 +209,7 @@ public:
 
     void require_absent() {
         if (locked_) {
-            store::require_absent(*snapshot_, read_run(locked_->rows()));
+            store::require_absent(*snapshot_, read_run(locked_->rows(), snapshot_->workflow));
         }
     }
     // What the current run becomes: the new run, else `otherwise`.
@@ -187,24 +227,23 @@ private:
     std::optional<sql::LockedRow> locked_;
 };
 
-void update_in(sql::Tx& tx, const UpdateRequest& request) {
+void update_in(sql::Tx& tx, LeaseProof& proof, const UpdateRequest& request) {
     const ShardId shard = request.lease.shard;
     const Mutation& mutation = request.mutation;
     const bool moves = request.mode == UpdateMode::update_current;
 
-    sql::Answer locked = tx.ask(statements::read_lock_shard, number(shard));
     std::optional<sql::LockedRow> current_run;
     if (request.mode != UpdateMode::ignore_current) {
         current_run = ask_current_run(tx, shard, mutation.workflow);
     }
     sql::LockedRow itself = ask_run(tx, key_of(shard, mutation));
     Follower follower(tx, shard, request.new_run);
-    const sql::Timestamp now = birth_of_branches(tx, request.history);
+    Appends history(tx, shard, request.history);
 
-    require_lease(locked.rows(), request.lease);
+    proof.require();
     std::optional<CurrentRun> current;
     if (current_run) {
-        current = read_current_run(current_run->rows());
+        current = read_current_run(current_run->rows(), mutation.workflow);
         if (moves) {
             (void)require_current(mutation.workflow, mutation.current.run, current);
         } else {
@@ -213,6 +252,7 @@ void update_in(sql::Tx& tx, const UpdateRequest& request) {
     }
     const sql::Guard guard = require_tokens(mutation, itself);
     follower.require_absent();
+    history.require_parents();
 
     // Most writes leave the current run as it is, and its row is locked.
     if (moves && current != follower.current_or(mutation)) {
@@ -222,18 +262,17 @@ void update_in(sql::Tx& tx, const UpdateRequest& request) {
                          mutation.current.run,
                          follower.current_or(mutation));
     }
-    append_nodes(tx, request.history, now);
+    history.write(tx);
     change_run(tx, shard, mutation, guard);
     follower.insert(tx, shard);
 }
 
-void resolve_in(sql::Tx& tx, const ResolveRequest& request) {
+void resolve_in(sql::Tx& tx, LeaseProof& proof, const ResolveRequest& request) {
     const ShardId shard = request.lease.shard;
     const Snapshot& reset = request.reset;
     const Mutation* const current = request.current ? &*request.current : nullptr;
     const RunId expected = current != nullptr ? current->current.run : reset.current.run;
 
-    sql::Answer locked = tx.ask(statements::read_lock_shard, number(shard));
     sql::LockedRow current_run = ask_current_run(tx, shard, reset.workflow);
     sql::LockedRow itself = ask_run(tx, key_of(shard, reset));
     std::optional<sql::LockedRow> suppressed;
@@ -241,10 +280,10 @@ void resolve_in(sql::Tx& tx, const ResolveRequest& request) {
         suppressed = ask_run(tx, key_of(shard, *current));
     }
     Follower follower(tx, shard, request.new_run);
-    const sql::Timestamp now = birth_of_branches(tx, request.history);
+    Appends history(tx, shard, request.history);
 
-    require_lease(locked.rows(), request.lease);
-    const std::optional<CurrentRun> found = read_current_run(current_run.rows());
+    proof.require();
+    const std::optional<CurrentRun> found = read_current_run(current_run.rows(), reset.workflow);
     if (request.mode == ResolveMode::update_current) {
         (void)require_current(reset.workflow, expected, found);
     } else {
@@ -256,11 +295,12 @@ void resolve_in(sql::Tx& tx, const ResolveRequest& request) {
         current_guard = require_tokens(*current, *suppressed);
     }
     follower.require_absent();
+    history.require_parents();
 
     if (request.mode == ResolveMode::update_current) {
         move_current_run(tx, current_run, reset.workflow, expected, follower.current_or(reset));
     }
-    append_nodes(tx, request.history, now);
+    history.write(tx);
     replace_run(tx, shard, reset, guard);
     if (current != nullptr) {
         change_run(tx, shard, *current, current_guard);
@@ -268,79 +308,225 @@ void resolve_in(sql::Tx& tx, const ResolveRequest& request) {
     follower.insert(tx, shard);
 }
 
+// One write for each run, and a current run that the request completes or that is completed.
+void require_reset(const ResetRequest& request) {
+    require_same_workflow(request.base, request.new_run);
+    const RunId base = request.base.current.run;
+    const Mutation* const current = request.current ? &*request.current : nullptr;
+    if (current != nullptr) {
+        require_run(*current);
+        require_same_workflow(*current, request.new_run);
+        if (current->current.run != request.expected_current || current->current.run == base) {
+            throw InvalidPersistenceRequest(
+                fmt::format("run {} cannot give way: it must be the current one, and another than "
+                            "the one that is reset",
+                            current->current.run.text()));
+        }
+    }
+    const Mutation* const closed =
+        current != nullptr ? current : (base == request.expected_current ? &request.base : nullptr);
+    if (closed != nullptr && closed->current.state != RunState::completed) {
+        throw InvalidPersistenceRequest(fmt::format(
+            "run {} gives way to a new one, so it must be completed", closed->current.run.text()));
+    }
+}
+
+void reset_in(sql::Tx& tx, LeaseProof& proof, const ResetRequest& request) {
+    const ShardId shard = request.lease.shard;
+    const WorkflowKey& workflow = request.base.workflow;
+    const Mutation* const current = request.current ? &*request.current : nullptr;
+
+    sql::LockedRow current_run = ask_current_run(tx, shard, workflow);
+    sql::LockedRow base = ask_run(tx, key_of(shard, request.base));
+    std::optional<sql::LockedRow> ended;
+    if (current != nullptr) {
+        ended = ask_run(tx, key_of(shard, *current));
+    }
+    sql::LockedRow itself = ask_run(tx, key_of(shard, request.new_run));
+    Appends history(tx, shard, request.history);
+
+    proof.require();
+    const CurrentRun found = require_current(
+        workflow, request.expected_current, read_current_run(current_run.rows(), workflow));
+    const bool gives_way = current != nullptr || found.run == request.base.current.run;
+    if (!gives_way && found.state != RunState::completed) {
+        refuse_current(workflow, "completed", found);
+    }
+    const sql::Guard base_guard = require_tokens(request.base, base);
+    sql::Guard current_guard;
+    if (ended) {
+        current_guard = require_tokens(*current, *ended);
+    }
+    require_absent(request.new_run, read_run(itself.rows(), workflow));
+    history.require_parents();
+
+    move_current_run(tx, current_run, workflow, request.expected_current, request.new_run.current);
+    history.write(tx);
+    change_run(tx, shard, request.base, base_guard);
+    if (current != nullptr) {
+        change_run(tx, shard, *current, current_guard);
+    }
+    insert_run(tx, shard, request.new_run);
+}
+
+void require_removed(const WorkflowKey& workflow,
+                     RunId run,
+                     const std::optional<RunTokens>& found) {
+    if (found) {
+        throw ConditionFailed(
+            fmt::format("run {} of workflow \"{}\" is still there; remove it before its items",
+                        run.text(),
+                        workflow.workflow_id));
+    }
+}
+
+void delete_visibility(sql::Tx& tx, NamespaceId ns, RunId run) {
+    tx.exec(statements::delete_visibility, ns.value, run.value);
+    if (searches_attributes(tx.dialect())) {
+        tx.exec(statements::delete_attributes, ns.value, run.value);
+    }
+}
+
 }  // namespace
 
 void Executions::create(const CreateRequest& request, const Call& call) {
     require_run(request.snapshot);
-    require_history(shards_.database().dialect(), request.lease, request.history);
-    const ShardMutex::Hold turn = shards_.shard_mutex().take(request.lease.shard, call);
-    const sql::TxOptions options = inserting(operation::create_run, call);
-    transact(shards_.database(), operation::create_run, options, [&](sql::Tx& tx) {
-        create_in(tx, request);
-    });
+    require_history(shards_.database().dialect(), request.history);
+    VisibleRuns visible(shards_.database().dialect());
+    visible.add(request.snapshot);
+    const auto body = [&](sql::Tx& tx, LeaseProof& proof) {
+        create_in(tx, proof, request);
+        visible.upsert(tx);
+    };
+    const Operation& operation = operation::create_run;
+    transact_under(shards_, request.lease, operation, inserting(operation, call), call, body);
 }
 
 void Executions::update(const UpdateRequest& request, const Call& call) {
     require_run(request.mutation);
     require_run(request.new_run);
-    require_history(shards_.database().dialect(), request.lease, request.history);
+    require_history(shards_.database().dialect(), request.history);
     require_same_workflow(request.mutation, request.new_run);
-    const ShardMutex::Hold turn = shards_.shard_mutex().take(request.lease.shard, call);
-    const sql::TxOptions options = inserting(operation::update_run, call);
-    transact(shards_.database(), operation::update_run, options, [&](sql::Tx& tx) {
-        update_in(tx, request);
-    });
+    VisibleRuns visible(shards_.database().dialect());
+    visible.add(request.mutation);
+    visible.add(request.new_run);
+    const auto body = [&](sql::Tx& tx, LeaseProof& proof) {
+        update_in(tx, proof, request);
+        visible.upsert(tx);
+    };
+    const Operation& operation = operation::update_run;
+    transact_under(shards_, request.lease, operation, inserting(operation, call), call, body);
 }
 
 void Executions::resolve_conflict(const ResolveRequest& request, const Call& call) {
     require_run(request.reset);
     require_run(request.new_run);
-    require_history(shards_.database().dialect(), request.lease, request.history);
+    require_history(shards_.database().dialect(), request.history);
     require_same_workflow(request.reset, request.new_run);
     require_other_run(request);
-    const ShardMutex::Hold turn = shards_.shard_mutex().take(request.lease.shard, call);
-    const sql::TxOptions options = inserting(operation::resolve_run, call);
-    transact(shards_.database(), operation::resolve_run, options, [&](sql::Tx& tx) {
-        resolve_in(tx, request);
-    });
+    VisibleRuns visible(shards_.database().dialect());
+    visible.add(request.reset);
+    visible.add(request.current);
+    visible.add(request.new_run);
+    const auto body = [&](sql::Tx& tx, LeaseProof& proof) {
+        resolve_in(tx, proof, request);
+        visible.upsert(tx);
+    };
+    const Operation& operation = operation::resolve_run;
+    transact_under(shards_, request.lease, operation, inserting(operation, call), call, body);
 }
 
 void Executions::set(const ShardLease& lease, const Snapshot& snapshot, const Call& call) {
     require_run(snapshot);
-    const ShardMutex::Hold turn = shards_.shard_mutex().take(lease.shard, call);
-    transact(shards_.database(), operation::set_run, call, [&](sql::Tx& tx) {
-        sql::Answer locked = tx.ask(statements::read_lock_shard, number(lease.shard));
+    VisibleRuns visible(shards_.database().dialect());
+    visible.add(snapshot);
+    const auto body = [&](sql::Tx& tx, LeaseProof& proof) {
         sql::LockedRow itself = ask_run(tx, key_of(lease.shard, snapshot));
-        require_lease(locked.rows(), lease);
+        proof.require();
         const sql::Guard guard = require_tokens(snapshot, itself);
         replace_run(tx, lease.shard, snapshot, guard);
-    });
+        visible.upsert(tx);
+    };
+    transact_under(shards_, lease, operation::set_run, call, body);
 }
 
-void Executions::remove(ShardId shard, const WorkflowKey& workflow, RunId run, const Call& call) {
+void Executions::reset(const ResetRequest& request, const Call& call) {
+    require_run(request.base);
+    require_run(request.new_run);
+    require_history(shards_.database().dialect(), request.history);
+    require_reset(request);
+    VisibleRuns visible(shards_.database().dialect());
+    visible.add(request.base);
+    visible.add(request.current);
+    visible.add(request.new_run);
+    const auto body = [&](sql::Tx& tx, LeaseProof& proof) {
+        reset_in(tx, proof, request);
+        visible.upsert(tx);
+    };
+    const Operation& operation = operation::reset_run;
+    transact_under(shards_, request.lease, operation, inserting(operation, call), call, body);
+}
+
+void Executions::remove(const RemoveRequest& request, const Call& call) {
+    require_workflow(request.workflow);
+    const ShardId shard = request.lease.shard;
+    const auto body = [&](sql::Tx& tx, LeaseProof& proof) {
+        sql::LockedRow current = ask_current_run(tx, shard, request.workflow);
+        proof.require();
+        remove_current_run(tx, current, request.workflow, request.run);
+        delete_run(tx, key_of(shard, request.workflow, request.run));
+        delete_visibility(tx, request.workflow.ns, request.run);
+        change_tasks(tx, shard, request.done);
+        insert_tasks(tx, shard, request.tasks);
+    };
+    transact_under(shards_, request.lease, operation::delete_run, call, body);
+}
+
+void Executions::remove_items(const ShardLease& lease,
+                              const WorkflowKey& workflow,
+                              RunId run,
+                              const Call& call) {
     require_workflow(workflow);
-    const RunKey key{.shard = shard,
-                     .ns = workflow.ns.value,
-                     .workflow_id = workflow.workflow_id,
-                     .run = run.value};
+    const RunKey key = key_of(lease.shard, workflow, run);
+    // Deletes by `work`, which counts its rows.
+    const auto under_proof = [&](const auto& work) {
+        const auto body = [&](sql::Tx& tx, LeaseProof& proof) {
+            sql::LockedRow itself = ask_run(tx, key);
+            proof.require();
+            require_removed(workflow, run, read_run(itself.rows(), workflow));
+            return work(tx);
+        };
+        return transact_under(shards_, lease, operation::delete_items, call, body);
+    };
     try {
-        transact(shards_.database(), operation::delete_run, call, [&](sql::Tx& tx) {
-            delete_run(tx, key);
+        (void)under_proof([&](sql::Tx& tx) {
+            delete_items(tx, key);
+            return 0;
         });
     } catch (const Error& error) {
         if (error.code() != Code::limit_exceeded) {
             throw;
         }
-        delete_run_in_chunks(shards_.database(), key, call);  // More than one transaction may do.
+        // More than one transaction may do.
+        for (const sql::Statement* const shed : item_sheds()) {
+            in_chunks([&] {
+                return under_proof([&](sql::Tx& tx) { return shed_items(tx, *shed, key); });
+            });
+        }
     }
 }
 
-void Executions::remove_current(ShardId shard,
+void Executions::remove_current(const ShardLease& lease,
                                 const WorkflowKey& workflow,
                                 RunId run,
                                 const Call& call) {
     require_workflow(workflow);
-    delete_current_run(shards_.database(), shard, workflow, run, call);
+    const auto body = [&](sql::Tx& tx, LeaseProof& proof) {
+        sql::LockedRow current = ask_current_run(tx, lease.shard, workflow);
+        proof.require();
+        remove_current_run(tx, current, workflow, run);
+    };
+    transact_under(shards_, lease, operation::delete_current_run, call, body);
 }
 
 std::optional<Execution> Executions::find(ShardId shard,
@@ -348,10 +534,7 @@ std::optional<Execution> Executions::find(ShardId shard,
                                           RunId run,
                                           const Call& call) const {
     require_workflow(workflow);
-    const RunKey key{.shard = shard,
-                     .ns = workflow.ns.value,
-                     .workflow_id = workflow.workflow_id,
-                     .run = run.value};
+    const RunKey key = key_of(shard, workflow, run);
     return transact(shards_.database(), operation::get_run, call, [&](sql::Tx& tx) {
         return read_execution(tx, key);
     });

@@ -129,7 +129,7 @@ TEST_P(CreateStory, AZombieIsStoredBesideTheCurrentRun) {
 TEST_P(CreateStory, APointerToARunThatIsGoneDoesNotLockTheWorkflowOut) {
     const Snapshot lost = completed(snapshot(workflow("order"), RunId::random()));
     executions.create({.lease = lease, .snapshot = lost});
-    executions.remove(lease.shard, lost.workflow, lost.current.run);
+    db.execute("DELETE FROM executions");
     const Snapshot follower = snapshot(lost.workflow, RunId::random());
     EXPECT_EQ(error_of<CurrentWorkflowConditionFailed>([&] {
                   executions.create({.lease = lease, .snapshot = follower});
@@ -159,7 +159,7 @@ TEST_P(CreateStory, AFormerOwnerOfTheShardWritesNothing) {
     EXPECT_EQ(test::code_of([&] { executions.create({.lease = lease, .snapshot = made}); }),
               Code::invalid_argument);
     EXPECT_EQ(test::code_of([&] { (void)current(made.workflow); }), Code::invalid_argument);
-    for (const std::string& no_name : {std::string(name_bytes_max + 1, 'x'),
+    for (const std::string& no_name : {std::string(id_bytes_max + 1, 'x'),
                                        std::string(),
                                        std::string(1, '\0'),
                                        std::string("caf\xE9")}) {
@@ -177,7 +177,7 @@ TEST_P(CreateStory, AFormerOwnerOfTheShardWritesNothing) {
 TEST_P(CreateStory, ARequestWhoseIdIsNoNameIsRefusedAtTheDoor) {
     const Snapshot first = create(workflow("order"));
     for (const std::string& no_name :
-         {std::string(name_bytes_max + 1, 'x'), std::string(1, '\0'), std::string("caf\xE9")}) {
+         {std::string(id_bytes_max + 1, 'x'), std::string(1, '\0'), std::string("caf\xE9")}) {
         Snapshot made = snapshot(workflow("another"), RunId::random());
         made.current.create_request_id = no_name;
         Mutation changed = mutation(first);

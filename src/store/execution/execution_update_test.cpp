@@ -15,7 +15,7 @@ TEST_P(UpdateStory, AnUpdateChangesWhatItNamesAndLeavesTheRest) {
         EXPECT_THAT(history_of(branch, made), ElementsAre(10)) << "not yet";
         Mutation change = mutation(made);
         change.record.next_event_id = 9;
-        change.record.info = blob("new info");
+        change.info = blob("new info");
         change.current.status = RunStatus::paused;
         change.opened.activities = {{5, blob("newer")}, {50, blob("opened and closed at once")}};
         change.opened.signals_requested = {"s1", "s3"};
@@ -31,7 +31,10 @@ TEST_P(UpdateStory, AnUpdateChangesWhatItNamesAndLeavesTheRest) {
         executions.update({.lease = lease, .mutation = change});
 
         HOLDFAST_CHECK("store 145");
-        Execution expected{.record = change.record, .items = {}, .buffered = {blob("first")}};
+        Execution expected{.record = change.record,
+                           .info = blob("new info"),
+                           .items = {},
+                           .buffered = {blob("first")}};
         expected.items.activities = {{5, blob("newer")}};
         expected.items.signals_requested = {"s1", "s3"};
         expected.items.chasm = change.opened.chasm;
@@ -59,7 +62,6 @@ TEST_P(UpdateStory, HistoryThatARequestBringsIsThereWithTheRunOrNotAtAll) {
     const Branch branch = History::new_branch(TreeId::random());
     const auto node = [&](std::int64_t id, std::int64_t txn, std::int64_t previous) {
         return AppendRequest{
-            .shard = lease.shard,
             .branch = branch,
             .is_new_branch = previous == 0,
             .node = {
@@ -83,11 +85,6 @@ TEST_P(UpdateStory, HistoryThatARequestBringsIsThereWithTheRunOrNotAtAll) {
     second.mutation.record.next_event_id = 5;
     executions.update(second);
     EXPECT_THAT(history_of(branch, made), ElementsAre(10, 11));
-
-    UpdateRequest elsewhere{
-        .lease = lease, .mutation = mutation(made, 2), .history = {node(5, 12, 11)}};
-    elsewhere.history[0].shard = ShardId{8};
-    EXPECT_THROW(executions.update(elsewhere), InvalidPersistenceRequest);
     EXPECT_EQ(nodes(), 2);
 }
 
@@ -195,7 +192,7 @@ TEST_P(UpdateStory, ZombiesAndClosedRunsAreWrittenWithoutTouchingThePointer) {
     HOLDFAST_CHECK("store 144");
     for (const Snapshot& closed : {made, follower}) {
         Mutation change = mutation(completed(closed));
-        change.record.info = blob("closed");
+        change.info = blob("closed");
         executions.update({.lease = lease, .mode = UpdateMode::ignore_current, .mutation = change});
         EXPECT_EQ(find(closed).value().record, change.record);
     }
@@ -346,9 +343,9 @@ TEST_P(ResolveStory, WhatIsDeletedLeavesNothingBehind) {
 
     HOLDFAST_CHECK("store 155");
     const RunId run = made.current.run;
-    executions.remove_current(lease.shard, made.workflow, zombie.current.run);
+    executions.remove_current(lease, made.workflow, zombie.current.run);
     EXPECT_EQ(current(made.workflow).value().run, run);
-    executions.remove_current(lease.shard, made.workflow, run);
+    executions.remove_current(lease, made.workflow, run);
     EXPECT_EQ(error_of<NotFound>([&] {
                   (void)executions.get_current(lease.shard, made.workflow);
               }).what(),
@@ -368,16 +365,17 @@ TEST_P(ResolveStory, WhatIsDeletedLeavesNothingBehind) {
             {.lease = lease, .mutation = mutation(snapshot(made.workflow, other.current.run))}),
         CurrentWorkflowConditionFailed)
         << "the run of one kind is not one of the other";
-    executions.remove_current(lease.shard, made.workflow, again.current.run);
+    executions.remove_current(lease, made.workflow, again.current.run);
     EXPECT_EQ(current(made.workflow), std::nullopt);
     EXPECT_EQ(current(other.workflow), paused.current);
-    executions.remove_current(lease.shard, made.workflow, other.current.run);
+    executions.remove_current(lease, made.workflow, other.current.run);
     EXPECT_EQ(current(other.workflow), paused.current);
 
     HOLDFAST_CHECK("store 156");
     for (const Snapshot& gone : {made, zombie, again, other}) {
-        executions.remove(lease.shard, gone.workflow, gone.current.run);
-        executions.remove(lease.shard, gone.workflow, gone.current.run);
+        for (int i = 0; i < 2; ++i) {
+            remove(gone);
+        }
     }
     EXPECT_EQ(
         error_of<NotFound>([&] { (void)executions.get(lease.shard, made.workflow, run); }).what(),

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "execution/shard_mutex.hpp"
-#include "execution/statements_shard.hpp"
+#include "execution/lease.hpp"
 #include "execution/statements_tasks.hpp"
 #include "execution/task_rows.hpp"
 #include "times.hpp"
@@ -13,10 +12,11 @@
 namespace holdfast::store {
 namespace {
 
-// The four statements of one table.
+// The statements of one table.
 struct Table {
     const sql::Statement& insert;
     const sql::Statement& range;
+    const sql::Statement& update;
     const sql::Statement& remove;
     const sql::Statement& remove_range;
     bool shared;  // Its key names the category.
@@ -24,31 +24,37 @@ struct Table {
 
 constexpr Table transfer{statements::insert_transfer_task,
                          statements::range_transfer_task,
+                         statements::update_transfer_task,
                          statements::delete_transfer_task,
                          statements::delete_range_transfer_task,
                          false};
 constexpr Table timer{statements::insert_timer_task,
                       statements::range_timer_task,
+                      statements::update_timer_task,
                       statements::delete_timer_task,
                       statements::delete_range_timer_task,
                       false};
 constexpr Table replication{statements::insert_replication_task,
                             statements::range_replication_task,
+                            statements::update_replication_task,
                             statements::delete_replication_task,
                             statements::delete_range_replication_task,
                             false};
 constexpr Table visibility{statements::insert_visibility_task,
                            statements::range_visibility_task,
+                           statements::update_visibility_task,
                            statements::delete_visibility_task,
                            statements::delete_range_visibility_task,
                            false};
 constexpr Table immediate{statements::insert_immediate_task,
                           statements::range_immediate_task,
+                          statements::update_immediate_task,
                           statements::delete_immediate_task,
                           statements::delete_range_immediate_task,
                           true};
 constexpr Table scheduled{statements::insert_scheduled_task,
                           statements::range_scheduled_task,
+                          statements::update_scheduled_task,
                           statements::delete_scheduled_task,
                           statements::delete_range_scheduled_task,
                           true};
@@ -140,14 +146,6 @@ void require_source(const std::string& cluster) {
 
 }  // namespace
 
-void require_lease(const sql::Rows& locked, const ShardLease& lease) {
-    const auto row = locked.single();
-    const auto found = row ? std::optional(RangeId{row->get<std::int64_t>(0)}) : std::nullopt;
-    if (found != lease.range) {
-        throw ShardOwnershipLost(lease, found);
-    }
-}
-
 void insert_tasks(sql::Tx& tx, ShardId shard, const Tasks& tasks) {
     for (const auto& [category, of_category] : tasks) {
         const Table& table = table_of(category);
@@ -168,12 +166,33 @@ void insert_tasks(sql::Tx& tx, ShardId shard, const Tasks& tasks) {
     }
 }
 
+void change_tasks(sql::Tx& tx, ShardId shard, std::span<const TaskChange> done) {
+    for (const TaskChange& change : done) {
+        const Table& table = table_of(change.category);
+        if (change.rewritten) {
+            require_blob(tx.dialect(), *change.rewritten);
+            with_key(
+                table,
+                shard,
+                change.category,
+                change.key,
+                [&](const auto&... args) { tx.exec(table.update, args...); },
+                change.rewritten->data,
+                change.rewritten->encoding);
+        } else {
+            with_key(table, shard, change.category, change.key, [&](const auto&... args) {
+                tx.exec(table.remove, args...);
+            });
+        }
+    }
+}
+
 void HistoryTasks::add(const ShardLease& lease, const Tasks& tasks, const Call& call) {
-    const ShardMutex::Hold turn = shards_.shard_mutex().take(lease.shard, call);
-    transact(shards_.database(), operation::add_tasks, call, [&](sql::Tx& tx) {
-        require_lease(tx.query(statements::read_lock_shard, number(lease.shard)), lease);
+    const auto body = [&](sql::Tx& tx, LeaseProof& proof) {
+        proof.require();  // A lost lease is told before a key that the new owner has taken.
         insert_tasks(tx, lease.shard, tasks);
-    });
+    };
+    transact_under(shards_, lease, operation::add_tasks, call, body);
 }
 
 TaskPage HistoryTasks::read(ShardId shard,
@@ -193,54 +212,75 @@ TaskPage HistoryTasks::read(ShardId shard,
     return to_page(rows, timed, page_size, range.max);
 }
 
-void HistoryTasks::complete(ShardId shard,
+void HistoryTasks::complete(const ShardLease& lease,
                             Category category,
                             const TaskKey& key,
                             const Call& call) {
-    const Table& table = table_of(category);
-    with_key(table, shard, category, key, [&](const auto&... args) {
-        (void)run(shards_.database(), operation::complete_task, call, table.remove, args...);
-    });
+    complete(lease, category, std::span(&key, 1), call);
 }
 
-std::int64_t HistoryTasks::complete_range(ShardId shard,
+void HistoryTasks::complete(const ShardLease& lease,
+                            Category category,
+                            std::span<const TaskKey> keys,
+                            const Call& call) {
+    if (keys.size() > completed_at_once_max) {
+        throw InvalidPersistenceRequest(
+            fmt::format("{} tasks cannot be completed at once; give {} at most",
+                        keys.size(),
+                        completed_at_once_max));
+    }
+    const Table& table = table_of(category);
+    const auto body = [&](sql::Tx& tx, LeaseProof&) {
+        for (const TaskKey& key : keys) {
+            with_key(table, lease.shard, category, key, [&](const auto&... args) {
+                tx.exec(table.remove, args...);
+            });
+        }
+    };
+    transact_under(shards_, lease, operation::complete_task, call, body);
+}
+
+std::int64_t HistoryTasks::complete_range(const ShardLease& lease,
                                           Category category,
                                           const TaskRange& range,
                                           const Call& call) {
     const Table& table = table_of(category);
     const auto chunk = [&](const auto&... args) {
-        return run(shards_.database(), operation::complete_tasks, call, table.remove_range, args...)
-            .changed;
+        const auto body = [&](sql::Tx& tx, LeaseProof&) {
+            return tx.count(table.remove_range, args...);
+        };
+        return transact_under(shards_, lease, operation::complete_tasks, call, body);
     };
     return in_chunks([&] {
         if (is_scheduled(category)) {
             return with_prefix(table,
-                               shard,
+                               lease.shard,
                                category,
                                chunk,
                                within(range.min.fire),
                                within(range.max.fire),
                                chunk_rows);
         }
-        return with_prefix(table, shard, category, chunk, range.min.id, range.max.id, chunk_rows);
+        return with_prefix(
+            table, lease.shard, category, chunk, range.min.id, range.max.id, chunk_rows);
     });
 }
 
-void HistoryTasks::put_to_dlq(ShardId shard,
+void HistoryTasks::put_to_dlq(const ShardLease& lease,
                               const std::string& source_cluster,
                               const Task& task,
                               const Call& call) {
     require_source(source_cluster);
     require_blob(shards_.database().dialect(), task.blob);
-    (void)run(shards_.database(),
-              operation::put_dlq_task,
-              call,
-              statements::insert_dlq_task_once,
-              source_cluster,
-              number(shard),
-              task.key.id,
-              task.blob.data,
-              task.blob.encoding);
+    const auto body = [&](sql::Tx& tx, LeaseProof&) {
+        tx.exec(statements::insert_dlq_task_once,
+                source_cluster,
+                number(lease.shard),
+                task.key.id,
+                task.blob.data,
+                task.blob.encoding);
+    };
+    transact_under(shards_, lease, operation::put_dlq_task, call, body);
 }
 
 TaskPage HistoryTasks::read_dlq(ShardId shard,
@@ -261,37 +301,32 @@ TaskPage HistoryTasks::read_dlq(ShardId shard,
     return to_page(found.rows, false, page_size, range.max);
 }
 
-void HistoryTasks::delete_from_dlq(ShardId shard,
+void HistoryTasks::delete_from_dlq(const ShardLease& lease,
                                    const std::string& source_cluster,
                                    std::int64_t task_id,
                                    const Call& call) {
     require_source(source_cluster);
-    (void)run(shards_.database(),
-              operation::delete_dlq_task,
-              call,
-              statements::delete_dlq_task,
-              source_cluster,
-              number(shard),
-              task_id);
+    const auto body = [&](sql::Tx& tx, LeaseProof&) {
+        tx.exec(statements::delete_dlq_task, source_cluster, number(lease.shard), task_id);
+    };
+    transact_under(shards_, lease, operation::delete_dlq_task, call, body);
 }
 
-std::int64_t HistoryTasks::delete_range_from_dlq(ShardId shard,
+std::int64_t HistoryTasks::delete_range_from_dlq(const ShardLease& lease,
                                                  const std::string& source_cluster,
                                                  const TaskRange& range,
                                                  const Call& call) {
     require_source(source_cluster);
-    return in_chunks([&] {
-        return run(shards_.database(),
-                   operation::delete_dlq_tasks,
-                   call,
-                   statements::delete_range_dlq_task,
-                   source_cluster,
-                   number(shard),
-                   range.min.id,
-                   range.max.id,
-                   chunk_rows)
-            .changed;
-    });
+    const auto body = [&](sql::Tx& tx, LeaseProof&) {
+        return tx.count(statements::delete_range_dlq_task,
+                        source_cluster,
+                        number(lease.shard),
+                        range.min.id,
+                        range.max.id,
+                        chunk_rows);
+    };
+    return in_chunks(
+        [&] { return transact_under(shards_, lease, operation::delete_dlq_tasks, call, body); });
 }
 
 bool HistoryTasks::is_dlq_empty(ShardId shard,

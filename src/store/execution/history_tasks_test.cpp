@@ -45,8 +45,8 @@ TEST_P(TaskStory, TasksOfEveryCategoryAreReadInOrderUntilTheyAreComplete) {
     tasks.add(lease, one);
     for (const Category category : categories) {
         EXPECT_EQ(read_all(category, range(category, 0, 100), 10), one[category]);
-        tasks.complete(lease.shard, category, one[category][0].key);
-        tasks.complete(lease.shard, category, one[category][0].key);
+        tasks.complete(lease, category, one[category][0].key);
+        tasks.complete(lease, category, one[category][0].key);
         EXPECT_THAT(read_all(category, range(category, 0, 100), 10), IsEmpty());
     }
 
@@ -76,9 +76,9 @@ TEST_P(TaskStory, TasksOfEveryCategoryAreReadInOrderUntilTheyAreComplete) {
             }
             EXPECT_EQ(read_all(category, range(category, min, max), page), expected);
         }
-        EXPECT_EQ(tasks.complete_range(lease.shard, category, range(category, 1, 11)), 10);
+        EXPECT_EQ(tasks.complete_range(lease, category, range(category, 1, 11)), 10);
         EXPECT_EQ(read_all(category, range(category, 0, 100), 50).size(), 10U);
-        EXPECT_EQ(tasks.complete_range(lease.shard, category, range(category, 0, 100)), 10);
+        EXPECT_EQ(tasks.complete_range(lease, category, range(category, 0, 100)), 10);
         EXPECT_THAT(read_all(category, range(category, 0, 100), 50), IsEmpty());
     }
 }
@@ -133,17 +133,17 @@ TEST_P(TaskStory, ALetterThatCannotBeDeliveredIsKeptOnce) {
     HOLDFAST_CHECK("store 162");
     const Task letter = task(Category::replication, 3);
     EXPECT_TRUE(tasks.is_dlq_empty(lease.shard, "east", 0));
-    tasks.put_to_dlq(lease.shard, "east", letter);
-    tasks.put_to_dlq(lease.shard, "east", letter);
+    tasks.put_to_dlq(lease, "east", letter);
+    tasks.put_to_dlq(lease, "east", letter);
     EXPECT_FALSE(tasks.is_dlq_empty(lease.shard, "east", 3));
     EXPECT_TRUE(tasks.is_dlq_empty(lease.shard, "east", 4));
     EXPECT_TRUE(tasks.is_dlq_empty(lease.shard, "west", 0));
     const TaskRange all = range(Category::replication, 0, 100);
     EXPECT_THAT(tasks.read_dlq(lease.shard, "east", all, 10).tasks, ElementsAre(letter));
-    tasks.delete_from_dlq(lease.shard, "east", 3);
+    tasks.delete_from_dlq(lease, "east", 3);
     EXPECT_TRUE(tasks.is_dlq_empty(lease.shard, "east", 0));
-    tasks.put_to_dlq(lease.shard, "east", letter);
-    EXPECT_EQ(tasks.delete_range_from_dlq(lease.shard, "east", all), 1);
+    tasks.put_to_dlq(lease, "east", letter);
+    EXPECT_EQ(tasks.delete_range_from_dlq(lease, "east", all), 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, TaskStory, test::every_backend(), test::backend_name);

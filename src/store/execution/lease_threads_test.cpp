@@ -2,7 +2,7 @@
 #include <future>
 #include <thread>
 
-#include "execution/statements_shard.hpp"
+#include "execution/lease.hpp"
 #include "execution/task_rows.hpp"
 #include "execution/test/run_fixture.hpp"
 
@@ -107,8 +107,7 @@ TEST(OvertakenOwner, IsRefusedAtItsCommitAndThenSeesTheNewOne) {
     int runs = 0;
     const auto lost = error_of<ShardOwnershipLost>([&] {
         db->transact("Test", {}, [&](sql::Tx& tx) {
-            const std::int32_t id = static_cast<std::int32_t>(owned.shard);
-            require_lease(tx.query(statements::read_lock_shard, id), owned);
+            LeaseProof(tx, owned).require();
             if (++runs == 1) {
                 shards.update(taken(), owned.range);
             }

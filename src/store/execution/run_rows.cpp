@@ -1,8 +1,11 @@
 #include "execution/run_rows.hpp"
 
+#include <array>
+
 #include "execution/statements_execution.hpp"
 #include "execution/statements_maps.hpp"
 #include "execution/task_rows.hpp"
+#include "id_digest.hpp"
 #include "transaction.hpp"
 #include <fmt/core.h>
 
@@ -11,10 +14,10 @@ namespace {
 
 template <class... A>
 void exec(sql::Tx& tx, const sql::Statement& statement, const RunKey& key, const A&... args) {
-    tx.exec(statement, number(key.shard), key.ns, key.workflow_id, key.run, args...);
+    tx.exec(statement, number(key.shard), key.run, args...);
 }
 sql::Answer ask(sql::Tx& tx, const sql::Statement& statement, const RunKey& key) {
-    return tx.ask(statement, number(key.shard), key.ns, key.workflow_id, key.run);
+    return tx.ask(statement, number(key.shard), key.run);
 }
 
 const sql::Bytes& checked(sql::Tx& tx, const Blob& blob) {
@@ -24,46 +27,62 @@ const sql::Bytes& checked(sql::Tx& tx, const Blob& blob) {
 
 // ---- What is open -------------------------------------------------------------------------------
 
-void require_key(std::int64_t, std::size_t = 0) noexcept {}
-void require_key(const std::string& key, std::size_t bytes_max = name_bytes_max) {
-    require_name("the key of an open item", key, bytes_max);
+void require_id(const std::string& id) {
+    require_name("the id of an open item", id, id_bytes_max);
+}
+void require_path(const std::string& path) {
+    require_name("the path of an open item", path, chasm_path_bytes_max);
 }
 
-template <class Key>
 void put(sql::Tx& tx,
          const sql::Statement& statement,
          const RunKey& key,
-         const std::map<Key, Blob>& items) {
+         const std::map<std::int64_t, Blob>& items) {
     for (const auto& [item, blob] : items) {
-        require_key(item);
         exec(tx, statement, key, item, checked(tx, blob), blob.encoding);
     }
 }
 
-template <class Key>
 void drop(sql::Tx& tx,
           const sql::Statement& statement,
           const RunKey& key,
-          const std::set<Key>& items,
-          std::size_t bytes_max = name_bytes_max) {
-    for (const Key& item : items) {
-        require_key(item, bytes_max);
+          const std::set<std::int64_t>& items) {
+    for (const std::int64_t item : items) {
         exec(tx, statement, key, item);
+    }
+}
+// The same for ids that stand beside their digests.
+void drop(sql::Tx& tx,
+          const sql::Statement& statement,
+          const RunKey& key,
+          const std::set<std::string>& items) {
+    for (const std::string& item : items) {
+        require_id(item);
+        exec(tx, statement, key, key_digest(item), item);
     }
 }
 
 void put_items(sql::Tx& tx, const RunKey& key, const OpenItems& items) {
     put(tx, statements::put_activity, key, items.activities);
-    put(tx, statements::put_timer, key, items.timers);
+    for (const auto& [timer, blob] : items.timers) {
+        require_id(timer);
+        exec(tx,
+             statements::put_timer,
+             key,
+             key_digest(timer),
+             timer,
+             checked(tx, blob),
+             blob.encoding);
+    }
     put(tx, statements::put_child, key, items.children);
     put(tx, statements::put_request_cancel, key, items.request_cancels);
     put(tx, statements::put_signal, key, items.signals);
     for (const std::string& signal : items.signals_requested) {
-        require_key(signal);
-        exec(tx, statements::put_signal_requested, key, signal);
+        require_id(signal);
+        exec(tx, statements::put_signal_requested, key, key_digest(signal), signal);
     }
     for (const auto& [path, node] : items.chasm) {
-        require_key(path, chasm_path_bytes_max);
+        require_path(path);
         const Blob none;
         const Blob& data = node.data ? *node.data : none;
         exec(tx,
@@ -84,7 +103,10 @@ void drop_items(sql::Tx& tx, const RunKey& key, const ClosedItems& items) {
     drop(tx, statements::drop_request_cancel, key, items.request_cancels);
     drop(tx, statements::drop_signal, key, items.signals);
     drop(tx, statements::drop_signal_requested, key, items.signals_requested);
-    drop(tx, statements::drop_chasm, key, items.chasm, chasm_path_bytes_max);
+    for (const std::string& path : items.chasm) {
+        require_path(path);
+        exec(tx, statements::drop_chasm, key, path);
+    }
 }
 
 void clear_items(sql::Tx& tx, const RunKey& key) {
@@ -126,16 +148,40 @@ std::map<std::string, ChasmNode> read_chasm(sql::Answer& answer) {
 
 // ---- The row itself ---------------------------------------------------------------------------
 
-void update_record(sql::Tx& tx, const RunRecord& record, const sql::Guard& guard) {
+void update_record(sql::Tx& tx,
+                   const RunRecord& record,
+                   const Blob& info,
+                   const sql::Guard& guard) {
     tx.fenced(guard,
               statements::update_execution,
               record.next_event_id,
               record.last_write_version,
-              checked(tx, record.info),
-              record.info.encoding,
+              checked(tx, info),
+              info.encoding,
               checked(tx, record.state),
               record.state.encoding,
               record.db_record_version);
+}
+void update_state(sql::Tx& tx, const RunRecord& record, const sql::Guard& guard) {
+    tx.fenced(guard,
+              statements::update_execution_state,
+              record.next_event_id,
+              record.last_write_version,
+              checked(tx, record.state),
+              record.state.encoding,
+              record.db_record_version);
+}
+
+void write_tasks(sql::Tx& tx, ShardId shard, const RunWrite& write) {
+    change_tasks(tx, shard, write.done);
+    if (write.wake.remove) {
+        const TaskChange woken{.category = Category::timer, .key = *write.wake.remove};
+        change_tasks(tx, shard, {&woken, 1});
+    }
+    if (write.wake.insert) {
+        insert_tasks(tx, shard, {{Category::timer, {*write.wake.insert}}});
+    }
+    insert_tasks(tx, shard, write.tasks);
 }
 
 std::string name_of(const Uuid& run, const std::string& workflow_id) {
@@ -147,32 +193,37 @@ std::string name_of(const RunWrite& write) {
 
 }  // namespace
 
-RunKey key_of(ShardId shard, const RunWrite& write) {
+RunKey key_of(ShardId shard, const WorkflowKey& workflow, RunId run) {
     return {.shard = shard,
-            .ns = write.workflow.ns.value,
-            .workflow_id = write.workflow.workflow_id,
-            .run = write.current.run.value};
+            .ns = workflow.ns.value,
+            .workflow_id = workflow.workflow_id,
+            .run = run.value};
+}
+RunKey key_of(ShardId shard, const RunWrite& write) {
+    return key_of(shard, write.workflow, write.current.run);
 }
 
 sql::LockedRow ask_run(sql::Tx& tx, const RunKey& key) {
     return tx.ask_locked(name_of(key.run, key.workflow_id),
-                         {std::int64_t{number(key.shard)}, key.ns, key.workflow_id, key.run},
+                         {std::int64_t{number(key.shard)}, key.run},
                          statements::lock_execution);
 }
 
-std::optional<RunTokens> read_run(const sql::Rows& rows) {
+std::optional<RunTokens> read_run(const sql::Rows& rows, const WorkflowKey& workflow) {
     const auto row = rows.single();
     if (!row) {
         return std::nullopt;
     }
     return RunTokens{.db_record_version = row->get<std::int64_t>(0),
                      .next_event_id = row->get<std::int64_t>(1),
-                     .last_write_version = row->get<std::int64_t>(2)};
+                     .last_write_version = row->get<std::int64_t>(2),
+                     .is_of_workflow = row->get<Uuid>(3) == workflow.ns.value &&
+                                       row->get<std::string>(4) == workflow.workflow_id};
 }
 
 sql::Guard require_tokens(const RunWrite& write, sql::LockedRow& locked) {
-    const std::optional<RunTokens> found = read_run(locked.rows());
-    if (!found) {
+    const std::optional<RunTokens> found = read_run(locked.rows(), write.workflow);
+    if (!found || !found->is_of_workflow) {
         throw ConditionFailed(
             fmt::format("there is no {}; load the workflow again", name_of(write)));
     }
@@ -205,29 +256,35 @@ void insert_run(sql::Tx& tx, ShardId shard, const Snapshot& snapshot) {
     exec(tx,
          statements::insert_execution,
          key,
+         key.ns,
+         key.workflow_id,
          record.next_event_id,
          record.last_write_version,
-         checked(tx, record.info),
-         record.info.encoding,
+         checked(tx, snapshot.info),
+         snapshot.info.encoding,
          checked(tx, record.state),
          record.state.encoding,
          record.db_record_version);
-    insert_tasks(tx, shard, snapshot.tasks);
+    write_tasks(tx, shard, snapshot);
     put_items(tx, key, snapshot.items);
 }
 
 void replace_run(sql::Tx& tx, ShardId shard, const Snapshot& snapshot, const sql::Guard& guard) {
     const RunKey key = key_of(shard, snapshot);
-    update_record(tx, snapshot.record, guard);
-    insert_tasks(tx, shard, snapshot.tasks);
+    update_record(tx, snapshot.record, snapshot.info, guard);
+    write_tasks(tx, shard, snapshot);
     clear_items(tx, key);
     put_items(tx, key, snapshot.items);
 }
 
 void change_run(sql::Tx& tx, ShardId shard, const Mutation& mutation, const sql::Guard& guard) {
     const RunKey key = key_of(shard, mutation);
-    update_record(tx, mutation.record, guard);
-    insert_tasks(tx, shard, mutation.tasks);
+    if (mutation.info) {
+        update_record(tx, mutation.record, *mutation.info, guard);
+    } else {
+        update_state(tx, mutation.record, guard);
+    }
+    write_tasks(tx, shard, mutation);
     put_items(tx, key, mutation.opened);
     drop_items(tx, key, mutation.closed);
     if (mutation.clear_buffered) {
@@ -239,34 +296,29 @@ void change_run(sql::Tx& tx, ShardId shard, const Mutation& mutation, const sql:
 }
 
 void delete_run(sql::Tx& tx, const RunKey& key) {
-    clear_items(tx, key);
-    exec(tx, statements::delete_execution, key);
+    exec(tx, statements::delete_execution, key, key.ns, key.workflow_id);
 }
 
-void delete_run_in_chunks(sql::Database& db, const RunKey& key, const Call& call) {
-    const auto with_key = [&](const sql::Statement& statement, const auto&... more) {
-        return run(db,
-                   operation::delete_run,
-                   call,
-                   statement,
-                   number(key.shard),
-                   key.ns,
-                   key.workflow_id,
-                   key.run,
-                   more...)
-            .changed;
-    };
-    (void)with_key(statements::delete_execution);
-    for (const sql::Statement* shed : {&statements::shed_activity,
-                                       &statements::shed_timer,
-                                       &statements::shed_child,
-                                       &statements::shed_request_cancel,
-                                       &statements::shed_signal,
-                                       &statements::shed_signal_requested,
-                                       &statements::shed_chasm,
-                                       &statements::shed_buffered}) {
-        in_chunks([&] { return with_key(*shed, chunk_rows); });
-    }
+void delete_items(sql::Tx& tx, const RunKey& key) {
+    clear_items(tx, key);
+}
+
+std::span<const sql::Statement* const> item_sheds() noexcept {
+    static constexpr auto all = std::to_array<const sql::Statement*>({
+        &statements::shed_activity,
+        &statements::shed_timer,
+        &statements::shed_child,
+        &statements::shed_request_cancel,
+        &statements::shed_signal,
+        &statements::shed_signal_requested,
+        &statements::shed_chasm,
+        &statements::shed_buffered,
+    });
+    return all;
+}
+
+std::int64_t shed_items(sql::Tx& tx, const sql::Statement& shed, const RunKey& key) {
+    return tx.count(shed, number(key.shard), key.run, chunk_rows);
 }
 
 std::optional<Execution> read_execution(sql::Tx& tx, const RunKey& key) {
@@ -282,14 +334,14 @@ std::optional<Execution> read_execution(sql::Tx& tx, const RunKey& key) {
 
     const sql::Rows rows = row.rows();
     const auto found = rows.single();
-    if (!found) {
+    if (!found || found->get<Uuid>(7) != key.ns || found->get<std::string>(8) != key.workflow_id) {
         return std::nullopt;
     }
     Execution execution{.record = {.next_event_id = found->get<std::int64_t>(0),
                                    .last_write_version = found->get<std::int64_t>(1),
                                    .db_record_version = found->get<std::int64_t>(6),
-                                   .info = blob_at(*found, 2),
                                    .state = blob_at(*found, 4)},
+                        .info = blob_at(*found, 2),
                         .items = {.activities = read_map<std::int64_t>(activities),
                                   .timers = read_map<std::string>(timers),
                                   .children = read_map<std::int64_t>(children),

@@ -22,6 +22,10 @@ inline constexpr Statement range_immediate_task{
     "SELECT task_id, data, data_encoding FROM history_immediate_tasks "
     "WHERE shard_id = $1 AND category_id = $2 AND task_id >= $3 AND task_id < $4 "
     "ORDER BY task_id LIMIT $5"};
+inline constexpr Statement update_immediate_task{
+    "store.update_immediate_task",
+    "UPDATE history_immediate_tasks SET data = $4, data_encoding = $5 "
+    "WHERE shard_id = $1 AND category_id = $2 AND task_id = $3"};
 inline constexpr Statement delete_immediate_task{
     "store.delete_immediate_task",
     "DELETE FROM history_immediate_tasks WHERE shard_id = $1 AND category_id = $2 AND task_id = "
@@ -45,6 +49,11 @@ inline constexpr Statement range_scheduled_task{
     "FROM history_scheduled_tasks WHERE shard_id = $1 AND category_id = $2 "
     "AND (visibility_timestamp, task_id) >= ($3, $4) AND visibility_timestamp < $5 "
     "ORDER BY visibility_timestamp, task_id LIMIT $6"};
+inline constexpr Statement update_scheduled_task{
+    "store.update_scheduled_task",
+    "UPDATE history_scheduled_tasks SET data = $5, data_encoding = $6 "
+    "WHERE shard_id = $1 AND category_id = $2 "
+    "AND visibility_timestamp = $3 AND task_id = $4"};
 inline constexpr Statement delete_scheduled_task{
     "store.delete_scheduled_task",
     "DELETE FROM history_scheduled_tasks WHERE shard_id = $1 AND category_id = $2 "
@@ -75,6 +84,10 @@ inline constexpr Statement range_transfer_task{
     "SELECT task_id, data, data_encoding FROM transfer_tasks "
     "WHERE shard_id = $1 AND task_id >= $2 AND task_id < $3 "
     "ORDER BY task_id LIMIT $4"};
+inline constexpr Statement update_transfer_task{
+    "store.update_transfer_task",
+    "UPDATE transfer_tasks SET data = $3, data_encoding = $4 "
+    "WHERE shard_id = $1 AND task_id = $2"};
 inline constexpr Statement delete_transfer_task{
     "store.delete_transfer_task",
     "DELETE FROM transfer_tasks WHERE shard_id = $1 AND task_id = $2"};
@@ -97,6 +110,10 @@ inline constexpr Statement range_timer_task{
     "FROM timer_tasks WHERE shard_id = $1 "
     "AND (visibility_timestamp, task_id) >= ($2, $3) AND visibility_timestamp < $4 "
     "ORDER BY visibility_timestamp, task_id LIMIT $5"};
+inline constexpr Statement update_timer_task{
+    "store.update_timer_task",
+    "UPDATE timer_tasks SET data = $4, data_encoding = $5 "
+    "WHERE shard_id = $1 AND visibility_timestamp = $2 AND task_id = $3"};
 inline constexpr Statement delete_timer_task{"store.delete_timer_task",
                                              "DELETE FROM timer_tasks WHERE shard_id = $1 "
                                              "AND visibility_timestamp = $2 AND task_id = $3"};
@@ -125,6 +142,10 @@ inline constexpr Statement range_replication_task{
     "SELECT task_id, data, data_encoding FROM replication_tasks "
     "WHERE shard_id = $1 AND task_id >= $2 AND task_id < $3 "
     "ORDER BY task_id LIMIT $4"};
+inline constexpr Statement update_replication_task{
+    "store.update_replication_task",
+    "UPDATE replication_tasks SET data = $3, data_encoding = $4 "
+    "WHERE shard_id = $1 AND task_id = $2"};
 inline constexpr Statement delete_replication_task{
     "store.delete_replication_task",
     "DELETE FROM replication_tasks WHERE shard_id = $1 AND task_id = $2"};
@@ -146,6 +167,10 @@ inline constexpr Statement range_visibility_task{
     "SELECT task_id, data, data_encoding FROM visibility_tasks "
     "WHERE shard_id = $1 AND task_id >= $2 AND task_id < $3 "
     "ORDER BY task_id LIMIT $4"};
+inline constexpr Statement update_visibility_task{
+    "store.update_visibility_task",
+    "UPDATE visibility_tasks SET data = $3, data_encoding = $4 "
+    "WHERE shard_id = $1 AND task_id = $2"};
 inline constexpr Statement delete_visibility_task{
     "store.delete_visibility_task",
     "DELETE FROM visibility_tasks WHERE shard_id = $1 AND task_id = $2"};

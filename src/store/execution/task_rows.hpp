@@ -1,6 +1,8 @@
 // Tasks inside a transaction of the caller.
 #pragma once
 
+#include <span>
+
 #include <holdfast/sql/tx.hpp>
 #include <holdfast/store/history_tasks.hpp>
 
@@ -9,8 +11,7 @@ namespace holdfast::store {
 // Requires: the shard is locked and still the writer's.
 void insert_tasks(sql::Tx& tx, ShardId shard, const Tasks& tasks);
 
-// Throws ShardOwnershipLost unless the locked row, which read_lock_shard found, has the lease's
-// range.
-void require_lease(const sql::Rows& locked, const ShardLease& lease);
+// The same for tasks that are done. Those that are gone already are left alone.
+void change_tasks(sql::Tx& tx, ShardId shard, std::span<const TaskChange> done);
 
 }  // namespace holdfast::store

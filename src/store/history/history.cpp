@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "execution/lease.hpp"
 #include "history/rows.hpp"
 #include "history/statements.hpp"
 #include "history/tree.hpp"
@@ -255,9 +256,9 @@ std::vector<BranchRecord> branches_of(const sql::Rows& rows, ShardId shard, Tree
     return records;
 }
 
-void insert_node(sql::Tx& tx, const AppendRequest& request) {
+void insert_node(sql::Tx& tx, ShardId shard, const AppendRequest& request) {
     tx.exec(statements::insert_node,
-            number(request.shard),
+            number(shard),
             request.branch.tree.value,
             request.branch.id.value,
             request.node.id,
@@ -265,6 +266,27 @@ void insert_node(sql::Tx& tx, const AppendRequest& request) {
             request.node.previous_txn_id,
             request.node.events.data,
             request.node.events.encoding);
+}
+
+sql::Answer ask_branch(sql::Tx& tx, ShardId shard, TreeId tree, BranchId branch) {
+    return tx.ask(statements::lock_branch, number(shard), tree.value, branch.value);
+}
+
+// Empty: it is not known.
+std::optional<BranchRecord> read_branch(const sql::Rows& rows,
+                                        ShardId shard,
+                                        TreeId tree,
+                                        BranchId branch) {
+    const auto row = rows.single();
+    return row ? std::optional(decode_branch(shard, tree, branch, blob_of(*row, 0))) : std::nullopt;
+}
+
+// A parent that is on its way out has been counted among those that need nothing.
+void require_parent(const sql::Rows& rows, ShardId shard, TreeId tree, BranchId parent) {
+    const auto found = read_branch(rows, shard, tree, parent);
+    if (!found || found->deleting) {
+        throw_no_history({.tree = tree, .id = parent, .ancestors = {}});
+    }
 }
 
 }  // namespace
@@ -286,24 +308,46 @@ void require_append(const sql::Dialect& dialect, const AppendRequest& request) {
                         node.events.data.size(),
                         History::append_bytes_max));
     }
+    if (request.forked_from && (!request.is_new_branch || request.branch.ancestors.empty())) {
+        throw InvalidPersistenceRequest(
+            fmt::format("branch {} has no parent to be forked from: it is not new, or it has no "
+                        "ancestors",
+                        request.branch.id.text()));
+    }
     require_blob(dialect, node.events);
 }
 
-sql::Timestamp birth_of_branches(sql::Tx& tx, std::span<const AppendRequest> nodes) {
-    const bool born = std::ranges::any_of(nodes, &AppendRequest::is_new_branch);
-    return born ? tx.now() : sql::Timestamp{};
+Appends::Appends(sql::Tx& tx, ShardId shard, std::span<const AppendRequest> nodes)
+    : shard_(shard), nodes_(nodes) {
+    for (const AppendRequest& request : nodes) {
+        if (request.forked_from) {
+            parents_.push_back(
+                {.tree = request.branch.tree,
+                 .id = *request.forked_from,
+                 .locked = ask_branch(tx, shard, request.branch.tree, *request.forked_from)});
+        }
+    }
+    if (std::ranges::any_of(nodes, &AppendRequest::is_new_branch)) {
+        now_ = tx.now();
+    }
 }
 
-void append_nodes(sql::Tx& tx, std::span<const AppendRequest> nodes, sql::Timestamp now) {
-    for (const AppendRequest& request : nodes) {
+void Appends::require_parents() {
+    for (Parent& parent : parents_) {
+        require_parent(parent.locked.rows(), shard_, parent.tree, parent.id);
+    }
+}
+
+void Appends::write(sql::Tx& tx) const {
+    for (const AppendRequest& request : nodes_) {
         if (request.is_new_branch) {
             put_branch(tx,
-                       {.shard = request.shard,
+                       {.shard = shard_,
                         .branch = request.branch,
-                        .forked_at = now,
+                        .forked_at = now_,
                         .info = request.info});
         }
-        insert_node(tx, request);
+        insert_node(tx, shard_, request);
     }
 }
 
@@ -311,13 +355,28 @@ Branch History::new_branch(TreeId tree) {
     return {.tree = tree, .id = BranchId::random(), .ancestors = {}};
 }
 
-void History::append(const AppendRequest& request, const Call& call) {
-    require_append(db_.dialect(), request);
+Branch History::fork_of(const Branch& parent, std::int64_t node) {
+    if (node <= first_event) {
+        throw InvalidPersistenceRequest(
+            fmt::format("a fork before node {} has nothing in common with its parent", node));
+    }
+    return {.tree = parent.tree,
+            .id = BranchId::random(),
+            .ancestors = ancestors_of_fork(parent, node)};
+}
+
+void History::append(const ShardLease& lease, const AppendRequest& request, const Call& call) {
+    require_append(shards_.database().dialect(), request);
+    const auto body = [&](sql::Tx& tx, LeaseProof& proof) {
+        Appends node(tx, lease.shard, {&request, 1});
+        if (request.forked_from) {
+            proof.require();
+            node.require_parents();
+        }
+        node.write(tx);
+    };
     try {
-        transact(db_, operation::append_nodes, call, [&](sql::Tx& tx) {
-            const std::span<const AppendRequest> node(&request, 1);
-            append_nodes(tx, node, birth_of_branches(tx, node));
-        });
+        transact_under(shards_, lease, operation::append_nodes, call, body);
     } catch (const Error& error) {
         if (error.code() != Code::deadline && error.code() != Code::cancelled) {
             throw;
@@ -333,7 +392,7 @@ void History::append(const AppendRequest& request, const Call& call) {
 
 HistoryPage History::read(const ReadRequest& request, const Call& call) const {
     require_read(request);
-    return transact(db_, operation::read_branch, call, [&](sql::Tx& tx) {
+    return transact(shards_.database(), operation::read_branch, call, [&](sql::Tx& tx) {
         HistoryCursor at = request.after.value_or(
             HistoryCursor{.node = request.min_event, .txn = 0, .valid_node = 0, .valid_txn = 0});
         std::optional<sql::Answer> newest;
@@ -366,7 +425,7 @@ HistoryPage History::read_back(const ReadRequest& request,
                                std::int64_t last_txn,
                                const Call& call) const {
     require_read(request);
-    return transact(db_, operation::read_branch, call, [&](sql::Tx& tx) {
+    return transact(shards_.database(), operation::read_branch, call, [&](sql::Tx& tx) {
         HistoryCursor at = request.after.value_or(HistoryCursor{
             .node = request.max_event, .txn = 0, .valid_node = 0, .valid_txn = last_txn});
         const std::vector<Node> found =
@@ -388,119 +447,115 @@ HistoryPage History::read_back(const ReadRequest& request,
     });
 }
 
-Branch History::fork(ShardId shard,
+Branch History::fork(const ShardLease& lease,
                      const Branch& parent,
                      std::int64_t node,
                      const std::string& info,
                      const Call& call) {
-    if (node <= first_event) {
-        throw InvalidPersistenceRequest(
-            fmt::format("a fork before node {} has nothing in common with its parent", node));
-    }
-    const Branch fork{.tree = parent.tree,
-                      .id = BranchId::random(),
-                      .ancestors = ancestors_of_fork(parent, node)};
-    transact(db_, operation::fork_branch, call, [&](sql::Tx& tx) {
-        sql::Answer locked =
-            tx.ask(statements::lock_branch, number(shard), parent.tree.value, parent.id.value);
+    const Branch fork = fork_of(parent, node);
+    const auto body = [&](sql::Tx& tx, LeaseProof& proof) {
+        sql::Answer locked = ask_branch(tx, lease.shard, parent.tree, parent.id);
         const sql::Timestamp now = tx.now();
-        const sql::Rows rows = locked.rows();
-        const auto row = rows.single();
-        if (!row || decode_branch(shard, parent.tree, parent.id, blob_of(*row, 0)).deleting) {
-            throw_no_history(parent);
-        }
-        put_branch(tx, {.shard = shard, .branch = fork, .forked_at = now, .info = info});
-    });
+        proof.require();
+        require_parent(locked.rows(), lease.shard, parent.tree, parent.id);
+        put_branch(tx, {.shard = lease.shard, .branch = fork, .forked_at = now, .info = info});
+    };
+    transact_under(shards_, lease, operation::fork_branch, call, body);
     return fork;
 }
 
-std::int64_t History::trim(ShardId shard,
+std::int64_t History::trim(const ShardLease& lease,
                            const Branch& branch,
                            std::int64_t last_node,
                            std::int64_t last_txn,
                            const Call& call) {
     require_place(last_node, last_txn);
-    const std::vector<Placed> nodes = transact(db_, operation::read_branch, call, [&](sql::Tx& tx) {
-        return metadata_of(tx, shard, branch, last_node);
-    });
-    const std::vector<Placed> stale = stale_nodes(nodes, last_node, last_txn);
-    for (const Placed& placed : stale) {
-        (void)run(db_,
-                  operation::delete_nodes,
-                  call,
-                  statements::delete_node,
-                  number(shard),
-                  branch.tree.value,
-                  placed.branch.value,
-                  placed.node.id,
-                  stored(placed.node.txn_id));
-    }
+    const auto read = [&](sql::Tx& tx) { return metadata_of(tx, lease.shard, branch, last_node); };
+    const std::vector<Placed> stale = stale_nodes(
+        transact(shards_.database(), operation::read_branch, call, read), last_node, last_txn);
+    std::span<const Placed> left(stale);
+    do {  // Also if nothing is stale: a lost lease is told.
+        const auto chunk = left.first(std::min(left.size(), std::size_t{chunk_rows}));
+        left = left.subspan(chunk.size());
+        const auto body = [&](sql::Tx& tx, LeaseProof&) {
+            for (const Placed& placed : chunk) {
+                tx.exec(statements::delete_node,
+                        number(lease.shard),
+                        branch.tree.value,
+                        placed.branch.value,
+                        placed.node.id,
+                        stored(placed.node.txn_id));
+            }
+        };
+        transact_under(shards_, lease, operation::delete_nodes, call, body);
+    } while (!left.empty());
     return std::ssize(stale);
 }
 
-void History::delete_node(
-    ShardId shard, const Branch& branch, std::int64_t node, std::int64_t txn_id, const Call& call) {
+void History::delete_node(const ShardLease& lease,
+                          const Branch& branch,
+                          std::int64_t node,
+                          std::int64_t txn_id,
+                          const Call& call) {
     require_place(node, txn_id);
     if (node < branch.begin()) {
         throw InvalidPersistenceRequest(fmt::format(
             "node {} belongs to an ancestor; the branch begins with {}", node, branch.begin()));
     }
-    (void)run(db_,
-              operation::delete_nodes,
-              call,
-              statements::delete_node,
-              number(shard),
-              branch.tree.value,
-              branch.id.value,
-              node,
-              stored(txn_id));
+    const auto body = [&](sql::Tx& tx, LeaseProof&) {
+        tx.exec(statements::delete_node,
+                number(lease.shard),
+                branch.tree.value,
+                branch.id.value,
+                node,
+                stored(txn_id));
+    };
+    transact_under(shards_, lease, operation::delete_nodes, call, body);
 }
 
-void History::remove(ShardId shard, const Branch& branch, const Call& call) {
-    const bool found = transact(db_, operation::mark_branch, call, [&](sql::Tx& tx) {
-        const sql::Rows rows =
-            tx.query(statements::lock_branch, number(shard), branch.tree.value, branch.id.value);
-        const auto row = rows.single();
-        if (row) {
-            BranchRecord itself = decode_branch(shard, branch.tree, branch.id, blob_of(*row, 0));
-            itself.deleting = true;
-            put_branch(tx, itself);
+void History::remove(const ShardLease& lease, const Branch& branch, const Call& call) {
+    const auto mark = [&](sql::Tx& tx, LeaseProof& proof) {
+        sql::Answer locked = ask_branch(tx, lease.shard, branch.tree, branch.id);
+        proof.require();
+        auto itself = read_branch(locked.rows(), lease.shard, branch.tree, branch.id);
+        if (itself) {
+            itself->deleting = true;
+            put_branch(tx, *itself);
         }
-        return row.has_value();
-    });
-    if (!found) {
+        return itself.has_value();
+    };
+    if (!transact_under(shards_, lease, operation::mark_branch, call, mark)) {
         return;  // Gone already.
     }
     // The other branches are read only now: of two deletions at the same moment, the later one sees
     // the mark of the other, and deletes what both had in common.
     const std::vector<BranchRange> ranges =
-        ranges_to_delete(branch, branches(shard, branch.tree, call));
+        ranges_to_delete(branch, branches(lease.shard, branch.tree, call));
     for (const BranchRange& range : ranges) {
-        in_chunks([&] {
-            return run(db_,
-                       operation::delete_branch,
-                       call,
-                       statements::delete_nodes,
-                       number(shard),
-                       branch.tree.value,
-                       range.branch.value,
-                       range.begin,
-                       chunk_rows)
-                .changed;
-        });
+        const auto chunk = [&](sql::Tx& tx, LeaseProof&) {
+            return tx.count(statements::delete_nodes,
+                            number(lease.shard),
+                            branch.tree.value,
+                            range.branch.value,
+                            range.begin,
+                            chunk_rows);
+        };
+        in_chunks(
+            [&] { return transact_under(shards_, lease, operation::delete_branch, call, chunk); });
     }
-    (void)run(db_,
-              operation::delete_branch,
-              call,
-              statements::delete_tree,
-              number(shard),
-              branch.tree.value,
-              branch.id.value);
+    const auto last = [&](sql::Tx& tx, LeaseProof&) {
+        tx.exec(statements::delete_tree, number(lease.shard), branch.tree.value, branch.id.value);
+    };
+    transact_under(shards_, lease, operation::delete_branch, call, last);
 }
 
 std::vector<BranchRecord> History::branches(ShardId shard, TreeId tree, const Call& call) const {
-    const sql::Result found =
-        run(db_, operation::get_tree, call, statements::select_tree, number(shard), tree.value);
+    const sql::Result found = run(shards_.database(),
+                                  operation::get_tree,
+                                  call,
+                                  statements::select_tree,
+                                  number(shard),
+                                  tree.value);
     return branches_of(found.rows, shard, tree);
 }
 
@@ -509,7 +564,7 @@ std::vector<BranchRecord> History::scan(std::int64_t page_size,
                                         const Call& call) const {
     const BranchRecord none;
     const BranchRecord& last = after ? *after : none;
-    const sql::Result found = run(db_,
+    const sql::Result found = run(shards_.database(),
                                   operation::scan_trees,
                                   call,
                                   statements::page_of_trees,

@@ -9,6 +9,8 @@ constexpr ShardId shard{7};
 
 class HistoryStory : public testing::TestWithParam<test::Backend> {
 public:
+    HistoryStory() { (void)shards.get_or_create({.id = shard, .range = lease.range, .info = {}}); }
+
     Branch begin(TreeId tree = TreeId::random()) { return History::new_branch(tree); }
 
     void append(const Branch& branch,
@@ -16,8 +18,8 @@ public:
                 std::int64_t txn,
                 std::int64_t previous,
                 bool is_new = false) {
-        history.append({.shard = shard,
-                        .branch = branch,
+        history.append(lease,
+                       {.branch = branch,
                         .is_new_branch = is_new,
                         .info = "made by a test",
                         .node = node_of(node, txn, previous)});
@@ -62,8 +64,10 @@ public:
         return db.number("SELECT count(*) FROM history_node");
     }
 
+    const ShardLease lease{.shard = shard, .range = RangeId{1}};
     MigratedDatabase db{GetParam()};
-    History history{db};
+    Shards shards{db};
+    History history{shards};
 };
 
 TEST_P(HistoryStory, OfNodesWithOneFirstEventTheNewestCounts) {
@@ -106,7 +110,7 @@ TEST_P(HistoryStory, AForkReadsItsAncestorsUpToWhereItForked) {
     append(base, 3, 11, 10);
     append(base, 3, 12, 10);  // Shadows, in the ancestor.
     append(base, 5, 13, 12);
-    const Branch fork = history.fork(shard, base, 5, "reset");
+    const Branch fork = history.fork(lease, base, 5, "reset");
     EXPECT_THAT(fork.ancestors, ElementsAre(BranchRange{base.id, 1, 5}));
     EXPECT_THAT(read(fork), ElementsAre(10, 12));
     append(fork, 5, 20, 12);
@@ -116,16 +120,16 @@ TEST_P(HistoryStory, AForkReadsItsAncestorsUpToWhereItForked) {
     EXPECT_THAT(read_back(fork, 22), ElementsAre(22, 20, 12, 10));
     EXPECT_THAT(read(base), ElementsAre(10, 12, 13));
     // A fork of a fork, behind and before where that one forked.
-    const Branch behind = history.fork(shard, fork, 7, "");
+    const Branch behind = history.fork(lease, fork, 7, "");
     EXPECT_THAT(read(behind), ElementsAre(10, 12, 20));
-    const Branch before = history.fork(shard, fork, 3, "");
+    const Branch before = history.fork(lease, fork, 3, "");
     EXPECT_THAT(before.ancestors, ElementsAre(BranchRange{base.id, 1, 3}));
     EXPECT_THAT(read(before), ElementsAre(10));
 
-    EXPECT_THROW((void)history.fork(shard, base, 1, ""), InvalidPersistenceRequest);
-    EXPECT_THROW((void)history.fork(shard, begin(), 5, ""), NotFound);
+    EXPECT_THROW((void)history.fork(lease, base, 1, ""), InvalidPersistenceRequest);
+    EXPECT_THROW((void)history.fork(lease, begin(), 5, ""), NotFound);
     EXPECT_THROW(append(fork, 3, 30, 10), InvalidPersistenceRequest) << "the ancestor's";
-    EXPECT_THROW(history.delete_node(shard, fork, 3, 12), InvalidPersistenceRequest);
+    EXPECT_THROW(history.delete_node(lease, fork, 3, 12), InvalidPersistenceRequest);
 
     HOLDFAST_CHECK("store 171");
     std::set<BranchId> scanned;
@@ -163,25 +167,25 @@ TEST_P(HistoryStory, TrimmingDeletesWhatDoesNotLeadToTheLastNode) {
     append(base, 3, 11, 10);  // Stale.
     append(base, 3, 12, 10);
     append(base, 5, 9, 11);  // Stale.
-    EXPECT_EQ(history.trim(shard, base, 3, 12), 1) << "nodes behind the last are not looked at";
+    EXPECT_EQ(history.trim(lease, base, 3, 12), 1) << "nodes behind the last are not looked at";
     EXPECT_EQ(nodes_stored(), 3);
     append(base, 5, 13, 12);
-    EXPECT_EQ(history.trim(shard, base, 5, 13), 1);
+    EXPECT_EQ(history.trim(lease, base, 5, 13), 1);
     EXPECT_THAT(read(base), ElementsAre(10, 12, 13));
 
     append(base, 3, 8, 10);  // Stale, in what is an ancestor.
-    const Branch fork = history.fork(shard, base, 5, "");
+    const Branch fork = history.fork(lease, base, 5, "");
     append(fork, 5, 20, 12);
     append(fork, 5, 19, 12);  // Stale.
-    EXPECT_EQ(history.trim(shard, fork, 5, 20), 2);
-    EXPECT_EQ(history.trim(shard, fork, 5, 20), 0);
+    EXPECT_EQ(history.trim(lease, fork, 5, 20), 2);
+    EXPECT_EQ(history.trim(lease, fork, 5, 20), 0);
     EXPECT_THAT(read(fork), ElementsAre(10, 12, 20));
     EXPECT_THAT(read(base), ElementsAre(10, 12, 13));
 
     // What is not there leads nowhere: nothing may be taken for stale.
-    EXPECT_THROW(history.trim(shard, base, 5, 99), NotFound);
-    history.delete_node(shard, base, 3, 12);
-    EXPECT_EQ(test::code_of([&] { history.trim(shard, base, 5, 13); }), Code::internal);
+    EXPECT_THROW(history.trim(lease, base, 5, 99), NotFound);
+    history.delete_node(lease, base, 3, 12);
+    EXPECT_EQ(test::code_of([&] { history.trim(lease, base, 5, 13); }), Code::internal);
     EXPECT_EQ(nodes_stored(), 3);
 }
 
@@ -192,20 +196,20 @@ TEST_P(HistoryStory, ABranchIsDeletedButForWhatOthersShareWithIt) {
         append(base, 1, 10, 0, true);
         append(base, 3, 11, 10);
         append(base, 5, 12, 11);
-        const Branch fork = history.fork(shard, base, 5, "");
+        const Branch fork = history.fork(lease, base, 5, "");
         append(fork, 5, 20, 11);
         const Branch& first = base_first ? base : fork;
         const Branch& second = base_first ? fork : base;
-        history.remove(shard, first);
-        history.remove(shard, first);  // Gone already.
+        history.remove(lease, first);
+        history.remove(lease, first);  // Gone already.
         if (base_first) {
             EXPECT_THAT(read(fork), ElementsAre(10, 11, 20));
             EXPECT_EQ(nodes_stored(), 3) << "the base's own node has gone";
         } else {
             EXPECT_THAT(read(base), ElementsAre(10, 11, 12));
         }
-        EXPECT_THROW((void)history.fork(shard, first, 3, ""), NotFound);
-        history.remove(shard, second);
+        EXPECT_THROW((void)history.fork(lease, first, 3, ""), NotFound);
+        history.remove(lease, second);
         EXPECT_EQ(code_of_reading(base), Code::not_found);
         EXPECT_EQ(code_of_reading(fork), Code::not_found);
         EXPECT_EQ(nodes_stored(), 0);
@@ -236,26 +240,26 @@ TEST_P(HistoryStory, AnInterruptedDeletionIsContinuedAndLeavesNothing) {
     db.execute(GetParam() == test::Backend::sqlite
                    ? "UPDATE history_tree SET data = CAST('" + text + "' AS BLOB)"
                    : "UPDATE history_tree SET data = convert_to('" + text + "', 'UTF8')");
-    EXPECT_THROW((void)history.fork(shard, base, 3, ""), NotFound) << "on its way out";
-    history.remove(shard, base);
+    EXPECT_THROW((void)history.fork(lease, base, 3, ""), NotFound) << "on its way out";
+    history.remove(lease, base);
     EXPECT_EQ(nodes_stored(), 0);
     EXPECT_THAT(history.branches(shard, base.tree), IsEmpty());
 }
 
 TEST_P(HistoryStory, AnAppendThatIsTooLargeOrTooLateSaysSo) {
     const Branch branch = begin();
-    AppendRequest request{.shard = shard, .branch = branch, .node = node_of(1, 10, 0)};
+    AppendRequest request{.branch = branch, .node = node_of(1, 10, 0)};
     const std::stop_source stop;
     stop.request_stop();
-    EXPECT_THROW(history.append(request, {.stop = stop.get_token()}), AppendHistoryTimeout);
+    EXPECT_THROW(history.append(lease, request, {.stop = stop.get_token()}), AppendHistoryTimeout);
     request.is_new_branch = true;
-    EXPECT_THROW(history.append(request, {.stop = stop.get_token()}), AppendHistoryTimeout);
+    EXPECT_THROW(history.append(lease, request, {.stop = stop.get_token()}), AppendHistoryTimeout);
     request.node.events.data.resize(History::append_bytes_max + 1);
-    EXPECT_THROW(history.append(request), TransactionSizeLimit);
+    EXPECT_THROW(history.append(lease, request), TransactionSizeLimit);
     // A tree that cannot be read is an error: an empty answer would mean that no run needs it.
     append(branch, 1, 10, 0, true);
     db.execute("UPDATE history_tree SET data_encoding = 'Proto9'");
-    EXPECT_EQ(test::code_of([&] { history.remove(shard, branch); }), Code::internal);
+    EXPECT_EQ(test::code_of([&] { history.remove(lease, branch); }), Code::internal);
     EXPECT_EQ(nodes_stored(), 1);
 }
 

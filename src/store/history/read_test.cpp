@@ -8,6 +8,8 @@ namespace {
 
 class ForkedHistory : public testing::TestWithParam<test::Backend> {
 public:
+    ForkedHistory() { (void)shards.get_or_create({.id = shard, .range = lease.range, .info = {}}); }
+
     static constexpr ShardId shard{7};
     static constexpr std::int64_t forks = 4;
 
@@ -17,11 +19,11 @@ public:
         std::int64_t node = 1;
         for (std::int64_t fork = 0; fork <= forks; ++fork) {
             if (fork > 0) {
-                branch = history.fork(shard, branch, node, "");
+                branch = history.fork(lease, branch, node, "");
             }
             for (int i = 0; i < 3; ++i, ++node) {
-                history.append({.shard = shard,
-                                .branch = branch,
+                history.append(lease,
+                               {.branch = branch,
                                 .is_new_branch = node == 1,
                                 .node = {.id = node,
                                          .txn_id = node,
@@ -43,8 +45,10 @@ public:
             [&](const ReadRequest& request) { return history.read_back(request, last_); });
     }
 
+    const ShardLease lease{.shard = shard, .range = RangeId{1}};
     MigratedDatabase db{GetParam()};
-    History history{db};
+    Shards shards{db};
+    History history{shards};
 
 private:
     template <class Read>

@@ -11,11 +11,29 @@ namespace holdfast::store {
 // Throws InvalidPersistenceRequest or TransactionSizeLimit if the node cannot be appended.
 void require_append(const sql::Dialect& dialect, const AppendRequest& request);
 
-// When the new branches among them were recorded: the database's time, read in the round trip of
-// earlier statements. Without new branches it is not read.
-[[nodiscard]] sql::Timestamp birth_of_branches(sql::Tx& tx, std::span<const AppendRequest> nodes);
+// Appends of one transaction, in three steps that fit into its two round trips.
+// Requires: require_append() passed, and the shard is locked. `nodes` outlive this object.
+class Appends {
+public:
+    // Asks for the parents of new branches, locked, and for the time at which they are recorded.
+    // Without new branches neither is asked for.
+    Appends(sql::Tx& tx, ShardId shard, std::span<const AppendRequest> nodes);
+    // Throws NotFound if a parent is not known or is being deleted.
+    void require_parents();
+    // Does not wait.
+    void write(sql::Tx& tx) const;
 
-// Requires: require_append() passed. Does not wait.
-void append_nodes(sql::Tx& tx, std::span<const AppendRequest> nodes, sql::Timestamp now);
+private:
+    struct Parent {
+        TreeId tree;
+        BranchId id;
+        sql::Answer locked;
+    };
+
+    ShardId shard_;
+    std::span<const AppendRequest> nodes_;
+    std::vector<Parent> parents_;
+    sql::Timestamp now_{};
+};
 
 }  // namespace holdfast::store

@@ -27,7 +27,7 @@ inline constexpr Statement select_task_queue{
     "WHERE range_hash = $1 AND task_queue_id = $2"};
 inline constexpr LockingRead lock_task_queue{
     "store.lock_task_queue",
-    "SELECT range_id FROM task_queues "
+    "SELECT range_id, task_queue_name FROM task_queues "
     "WHERE range_hash = $1 AND task_queue_id = $2 {for_update}"};
 inline constexpr FencedStatement delete_task_queue{
     "store.delete_task_queue",
@@ -71,7 +71,7 @@ inline constexpr Statement select_task_queue_v2{
     "WHERE range_hash = $1 AND task_queue_id = $2"};
 inline constexpr LockingRead lock_task_queue_v2{
     "store.lock_task_queue_v2",
-    "SELECT range_id FROM task_queues_v2 "
+    "SELECT range_id, task_queue_name FROM task_queues_v2 "
     "WHERE range_hash = $1 AND task_queue_id = $2 {for_update}"};
 inline constexpr FencedStatement delete_task_queue_v2{
     "store.delete_task_queue_v2",
@@ -107,30 +107,31 @@ inline constexpr Statement delete_tasks_v2{
 
 inline constexpr Statement select_user_data{
     "store.select_user_data",
-    "SELECT version, data, data_encoding FROM task_queue_user_data "
-    "WHERE namespace_id = $1 AND task_queue_name = $2"};
+    "SELECT version, data, data_encoding, task_queue_name FROM task_queue_user_data "
+    "WHERE namespace_id = $1 AND task_queue_digest = $2"};
 inline constexpr Statement insert_user_data{
     "store.insert_user_data",
-    "INSERT INTO task_queue_user_data (namespace_id, task_queue_name, data, data_encoding, "
-    "version) VALUES ($1, $2, $3, $4, 1) "
-    "ON CONFLICT (namespace_id, task_queue_name) DO NOTHING RETURNING version"};
+    "INSERT INTO task_queue_user_data (namespace_id, task_queue_digest, task_queue_name, data, "
+    "data_encoding, version) VALUES ($1, $2, $3, $4, $5, 1) "
+    "ON CONFLICT (namespace_id, task_queue_digest) DO NOTHING RETURNING version"};
 inline constexpr FencedStatement update_user_data{
     "store.update_user_data",
     "UPDATE task_queue_user_data SET version = version + 1, data = $4, data_encoding = $5 "
-    "WHERE namespace_id = $1 AND task_queue_name = $2 AND version = $3",
-    "SELECT version FROM task_queue_user_data WHERE namespace_id = $1 AND task_queue_name = $2"};
+    "WHERE namespace_id = $1 AND task_queue_digest = $2 AND version = $3",
+    "SELECT version FROM task_queue_user_data WHERE namespace_id = $1 AND task_queue_digest = $2"};
 inline constexpr Statement page_of_user_data{
     "store.page_of_user_data",
     "SELECT task_queue_name, version, data, data_encoding FROM task_queue_user_data "
-    "WHERE namespace_id = $1 AND task_queue_name > $2 ORDER BY task_queue_name LIMIT $3"};
+    "WHERE namespace_id = $1 AND task_queue_digest > $2 ORDER BY task_queue_digest LIMIT $3"};
 inline constexpr Statement add_build{
     "store.add_build",
-    "INSERT INTO build_id_to_task_queue (namespace_id, build_id, task_queue_name) "
-    "VALUES ($1, $2, $3) ON CONFLICT (namespace_id, build_id, task_queue_name) DO NOTHING"};
+    "INSERT INTO build_id_to_task_queue (namespace_id, build_id, task_queue_digest, "
+    "task_queue_name) VALUES ($1, $2, $3, $4) "
+    "ON CONFLICT (namespace_id, build_id, task_queue_digest) DO NOTHING"};
 inline constexpr Statement remove_build{
     "store.remove_build",
     "DELETE FROM build_id_to_task_queue "
-    "WHERE namespace_id = $1 AND build_id = $2 AND task_queue_name = $3"};
+    "WHERE namespace_id = $1 AND build_id = $2 AND task_queue_digest = $3"};
 inline constexpr Statement queues_of_build{
     "store.queues_of_build",
     "SELECT task_queue_name FROM build_id_to_task_queue "

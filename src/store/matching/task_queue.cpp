@@ -1,5 +1,6 @@
 #include <holdfast/store/task_queue.hpp>
 
+#include "id_digest.hpp"
 #include "matching/statements.hpp"
 #include "transaction.hpp"
 #include <fmt/core.h>
@@ -81,27 +82,49 @@ TaskQueue queue_of(const sql::Row& row) {
             .info = {.data = row.get<sql::Bytes>(1), .encoding = row.get<std::string>(2)}};
 }
 
-// Returns the guard for a write of the queue's row.
-sql::Guard require_range(sql::Tx& tx,
-                         const Tables& tables,
-                         const TaskQueueKey& key,
-                         const StoredQueueKey& stored,
-                         RangeId expected) {
-    sql::LockedRow locked =
-        tx.ask_locked(name_of(key), {stored.range_hash, stored.digest}, tables.lock);
-    const auto row = locked.rows().single();
-    if (!row) {
-        throw ConditionFailed(fmt::format("there is no {}", name_of(key)));
-    }
-    const std::int64_t found = row->get<std::int64_t>(0);
-    if (found != number(expected)) {
-        throw ConditionFailed(fmt::format("{} is owned under range {}, no longer under {}",
-                                          name_of(key),
-                                          found,
-                                          number(expected)));
-    }
-    return locked.verify({found});
+void require_same_queue(const sql::Bytes& found, const sql::Bytes& asked) {
+    const auto text = [](const sql::Bytes& id) {
+        return std::string_view(reinterpret_cast<const char*>(id.data()), id.size());
+    };
+    require_same_id("the task queue", text(found), text(asked));
 }
+
+// The queue's row, locked and proved.
+class QueueProof {
+public:
+    QueueProof(sql::Tx& tx, const Tables& tables, const TaskQueueKey& key, RangeId expected)
+        : name_(name_of(key)),
+          id_(stored_key(key).id),
+          expected_(number(expected)),
+          locked_(ask(tx, tables, key)) {}
+
+    // Returns the guard for a write of the queue's row. Throws ConditionFailed unless the queue has
+    // the range, and so keeps all that the transaction has queued from being committed.
+    sql::Guard require() {
+        const auto row = locked_.rows().single();
+        if (!row) {
+            throw ConditionFailed(fmt::format("there is no {}", name_));
+        }
+        require_same_queue(row->get<sql::Bytes>(1), id_);
+        const std::int64_t found = row->get<std::int64_t>(0);
+        if (found != expected_) {
+            throw ConditionFailed(fmt::format(
+                "{} is owned under range {}, no longer under {}", name_, found, expected_));
+        }
+        return locked_.verify({found});
+    }
+
+private:
+    static sql::LockedRow ask(sql::Tx& tx, const Tables& tables, const TaskQueueKey& key) {
+        const StoredQueueKey stored = stored_key(key);
+        return tx.ask_locked(name_of(key), {stored.range_hash, stored.digest}, tables.lock);
+    }
+
+    std::string name_;
+    sql::Bytes id_;
+    std::int64_t expected_;
+    sql::LockedRow locked_;
+};
 
 }  // namespace
 
@@ -136,18 +159,21 @@ std::optional<TaskQueue> TaskQueues::find(const TaskQueueKey& key, const Call& c
                                   stored.range_hash,
                                   stored.digest);
     const auto row = found.rows.single();
-    return row ? std::optional(queue_of(*row)) : std::nullopt;
+    if (!row) {
+        return std::nullopt;
+    }
+    require_same_queue(row->get<sql::Bytes>(3), stored.id);
+    return queue_of(*row);
 }
 
 void TaskQueues::update(const TaskQueueKey& key,
                         const TaskQueue& queue,
                         RangeId previous,
                         const Call& call) {
-    const StoredQueueKey stored = stored_key(key);
     require_blob(db_.dialect(), queue.info);
     const Tables& tables = tables_of(fairness_);
     transact(db_, operation::update_task_queue, call, [&](sql::Tx& tx) {
-        const sql::Guard guard = require_range(tx, tables, key, stored, previous);
+        const sql::Guard guard = QueueProof(tx, tables, key, previous).require();
         tx.fenced(guard, tables.update, number(queue.range), queue.info.data, queue.info.encoding);
     });
 }
@@ -193,7 +219,7 @@ void TaskQueues::add(const TaskQueueKey& key,
         require_blob(db_.dialect(), task.blob);
     }
     transact(db_, operation::add_queue_tasks, call, [&](sql::Tx& tx) {
-        (void)require_range(tx, tables, key, stored, range);
+        (void)QueueProof(tx, tables, key, range).require();
         for (const QueueTask& task : tasks) {
             TaskQueueKey of_task = key;
             of_task.subqueue = task.subqueue;
@@ -257,21 +283,25 @@ QueueTaskPage TaskQueues::read(const TaskQueueKey& key,
 }
 
 std::int64_t TaskQueues::complete_before(const TaskQueueKey& key,
+                                         RangeId range,
                                          const TaskPlace& max,
                                          std::int64_t limit,
                                          const Call& call) {
     require_place(fairness_, max);
     const StoredQueueKey stored = stored_key(key);
-    const sql::Statement& statement = tables_of(fairness_).delete_tasks;
+    const Tables& tables = tables_of(fairness_);
+    TaskQueueKey owner = key;
+    owner.subqueue = 0;
     return in_chunks(require_page_size(limit), [&](std::int64_t rows) {
-        return with_place(
-            fairness_,
-            stored,
-            max,
-            [&](const auto&... args) {
-                return run(db_, operation::complete_queue_tasks, call, statement, args...).changed;
-            },
-            rows);
+        return transact(db_, operation::complete_queue_tasks, call, [&](sql::Tx& tx) {
+            QueueProof proof(tx, tables, owner, range);
+            const auto remove = [&](const auto&... args) {
+                return tx.count(tables.delete_tasks, args...);
+            };
+            const std::int64_t deleted = with_place(fairness_, stored, max, remove, rows);
+            (void)proof.require();  // In the round trip of the deletion.
+            return deleted;
+        });
     });
 }
 

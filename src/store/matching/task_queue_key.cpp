@@ -1,10 +1,6 @@
-#include <algorithm>
-#include <array>
-
+#include "id_digest.hpp"
 #include "transaction.hpp"
-#include <openssl/evp.h>
 
-#include <holdfast/base/assert.hpp>
 #include <holdfast/store/task_queue.hpp>
 
 namespace holdfast::store {
@@ -32,25 +28,14 @@ sql::Bytes id_of(const TaskQueueKey& key) {
 }  // namespace
 
 StoredQueueKey stored_key(const TaskQueueKey& key) {
-    require_name("the task queue's name", key.name, name_bytes_max);
+    require_name("the task queue's name", key.name, id_bytes_max);
     if (key.subqueue < 0) {
         throw InvalidArgument("subqueues count from 0");
     }
     StoredQueueKey stored{.range_hash = 0, .digest = {}, .id = id_of(key)};
-    std::array<std::byte, 32> digest{};
-    const int done = EVP_Digest(stored.id.data(),
-                                stored.id.size(),
-                                reinterpret_cast<unsigned char*>(digest.data()),
-                                nullptr,
-                                EVP_sha256(),
-                                nullptr);
-    HOLDFAST_ASSERT(done == 1);
-    std::copy_n(digest.begin(), stored.digest.bytes.size(), stored.digest.bytes.begin());
-    stored.digest.bytes[6] = (stored.digest.bytes[6] & std::byte{0x0F}) | std::byte{0x40};
-    stored.digest.bytes[8] = (stored.digest.bytes[8] & std::byte{0x3F}) | std::byte{0x80};
-    for (std::size_t i = 16; i < 20; ++i) {  // From the other half of the digest.
-        stored.range_hash = (stored.range_hash << 8U) | std::to_integer<std::int64_t>(digest[i]);
-    }
+    const IdDigest digest = digest_of(stored.id);
+    stored.digest = digest.key;
+    stored.range_hash = digest.spread;
     return stored;
 }
 

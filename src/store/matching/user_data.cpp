@@ -1,3 +1,4 @@
+#include "id_digest.hpp"
 #include "matching/statements.hpp"
 #include "transaction.hpp"
 #include <fmt/core.h>
@@ -21,13 +22,15 @@ Attempt attempt(sql::Tx& tx,
                 const std::string& queue,
                 const UserDataUpdate& update) {
     const Blob& blob = update.data.blob;
+    const Uuid digest = key_digest(queue);
     if (update.data.version == 0) {
-        return {.inserted =
-                    tx.ask(statements::insert_user_data, ns.value, queue, blob.data, blob.encoding),
-                .updated = {}};
+        return {
+            .inserted = tx.ask(
+                statements::insert_user_data, ns.value, digest, queue, blob.data, blob.encoding),
+            .updated = {}};
     }
     const sql::Guard guard{.what = fmt::format("user data of \"{}\"", queue),
-                           .key = {ns.value, queue},
+                           .key = {ns.value, digest},
                            .tokens = {update.data.version}};
     return {
         .inserted = {},
@@ -55,18 +58,23 @@ UserDataConflict::UserDataConflict(std::set<std::string> queues, std::source_loc
 std::optional<UserData> TaskQueueUserData::find(NamespaceId ns,
                                                 const std::string& queue,
                                                 const Call& call) const {
-    require_name("the task queue's name", queue, name_bytes_max);
+    require_name("the task queue's name", queue, id_bytes_max);
+    const Uuid digest = key_digest(queue);
     const sql::Result found =
-        run(db_, operation::get_user_data, call, statements::select_user_data, ns.value, queue);
+        run(db_, operation::get_user_data, call, statements::select_user_data, ns.value, digest);
     const auto row = found.rows.single();
-    return row ? std::optional(data_of(*row, 0)) : std::nullopt;
+    if (!row) {
+        return std::nullopt;
+    }
+    require_same_id("the task queue", row->get<std::string>(3), queue);
+    return data_of(*row, 0);
 }
 
 void TaskQueueUserData::update(NamespaceId ns,
                                const std::map<std::string, UserDataUpdate>& queues,
                                const Call& call) {
     for (const auto& [queue, update] : queues) {
-        require_name("the task queue's name", queue, name_bytes_max);
+        require_name("the task queue's name", queue, id_bytes_max);
         require_blob(db_.dialect(), update.data.blob);
         for (const auto* const builds : {&update.added_builds, &update.removed_builds}) {
             for (const std::string& build : *builds) {
@@ -92,10 +100,10 @@ void TaskQueueUserData::update(NamespaceId ns,
         }
         for (const auto& [queue, update] : queues) {
             for (const std::string& build : update.added_builds) {
-                tx.exec(statements::add_build, ns.value, build, queue);
+                tx.exec(statements::add_build, ns.value, build, key_digest(queue), queue);
             }
             for (const std::string& build : update.removed_builds) {
-                tx.exec(statements::remove_build, ns.value, build, queue);
+                tx.exec(statements::remove_build, ns.value, build, key_digest(queue));
             }
         }
     });
@@ -110,7 +118,7 @@ std::vector<std::pair<std::string, UserData>> TaskQueueUserData::list(NamespaceI
                                   call,
                                   statements::page_of_user_data,
                                   ns.value,
-                                  after,
+                                  after.empty() ? Uuid{} : key_digest(after),
                                   require_page_size(page_size));
     std::vector<std::pair<std::string, UserData>> page;
     for (const sql::Row row : found.rows) {

@@ -1,12 +1,14 @@
 -- The names are those of Temporal's schema, so that who knows one finds his way in the other. Ids
 -- of 16 bytes are UUIDs, what a row holds besides its key and its tokens is a blob: bytes and the
--- name of their encoding.
+-- name of their encoding. Ids that users give have up to 1,000 bytes, too many for a key: a digest
+-- of 16 bytes stands there, and the id itself beside it.
 
 -- ---- Namespaces -------------------------------------------------------------------------------
 
 CREATE TABLE IF NOT EXISTS namespaces (
     partition_id         INTEGER NOT NULL,
     id                   {uuid} NOT NULL,
+    name_digest          {uuid} NOT NULL,
     name                 TEXT {bytewise} NOT NULL,
     notification_version {bigint} NOT NULL,
     data                 {bytes} NOT NULL,
@@ -14,7 +16,7 @@ CREATE TABLE IF NOT EXISTS namespaces (
     is_global            {bool} NOT NULL,
     PRIMARY KEY (partition_id, id)
 ) {strict};
-CREATE UNIQUE INDEX {async} IF NOT EXISTS namespaces_by_name ON namespaces (name);
+CREATE UNIQUE INDEX {async} IF NOT EXISTS namespaces_by_name ON namespaces (name_digest);
 
 -- One row: the counter that every change of a namespace moves. It is the fence of them all.
 CREATE TABLE IF NOT EXISTS namespace_metadata (
@@ -39,9 +41,9 @@ CREATE TABLE IF NOT EXISTS shards (
 -- 0, and are fenced by `next_event_id`.
 CREATE TABLE IF NOT EXISTS executions (
     shard_id           INTEGER NOT NULL,
+    run_id             {uuid} NOT NULL,
     namespace_id       {uuid} NOT NULL,
     workflow_id        TEXT {bytewise} NOT NULL,
-    run_id             {uuid} NOT NULL,
     next_event_id      {bigint} NOT NULL,
     last_write_version {bigint} NOT NULL,
     data               {bytes} NOT NULL,
@@ -49,13 +51,14 @@ CREATE TABLE IF NOT EXISTS executions (
     state              {bytes} NOT NULL,
     state_encoding     TEXT NOT NULL,
     db_record_version  {bigint} NOT NULL,
-    PRIMARY KEY (shard_id, namespace_id, workflow_id, run_id)
+    PRIMARY KEY (shard_id, run_id)
 ) {strict} {hot};
 
 -- Which run of a workflow is the current one. `data` holds the requests that the run has answered.
 CREATE TABLE IF NOT EXISTS current_executions (
     shard_id           INTEGER NOT NULL,
     namespace_id       {uuid} NOT NULL,
+    workflow_digest    {uuid} NOT NULL,
     workflow_id        TEXT {bytewise} NOT NULL,
     run_id             {uuid} NOT NULL,
     create_request_id  TEXT NOT NULL,
@@ -65,12 +68,13 @@ CREATE TABLE IF NOT EXISTS current_executions (
     last_write_version {bigint} NOT NULL,
     data               {bytes},
     data_encoding      TEXT NOT NULL,
-    PRIMARY KEY (shard_id, namespace_id, workflow_id)
+    PRIMARY KEY (shard_id, namespace_id, workflow_digest)
 ) {strict} {hot};
 -- The same for kinds of executions that are not workflows: their ids never meet.
 CREATE TABLE IF NOT EXISTS current_chasm_executions (
     shard_id           INTEGER NOT NULL,
     namespace_id       {uuid} NOT NULL,
+    business_digest    {uuid} NOT NULL,
     business_id        TEXT {bytewise} NOT NULL,
     archetype_id       {bigint} NOT NULL,
     run_id             {uuid} NOT NULL,
@@ -81,90 +85,76 @@ CREATE TABLE IF NOT EXISTS current_chasm_executions (
     last_write_version {bigint} NOT NULL,
     data               {bytes},
     data_encoding      TEXT NOT NULL,
-    PRIMARY KEY (shard_id, namespace_id, business_id, archetype_id)
+    PRIMARY KEY (shard_id, namespace_id, business_digest, archetype_id)
 ) {strict} {hot};
 
 -- `id` counts up within a run. Who appends has locked the run's row, so nobody else counts.
 CREATE TABLE IF NOT EXISTS buffered_events (
     shard_id      INTEGER NOT NULL,
-    namespace_id  {uuid} NOT NULL,
-    workflow_id   TEXT {bytewise} NOT NULL,
     run_id        {uuid} NOT NULL,
     id            {bigint} NOT NULL,
     data          {bytes} NOT NULL,
     data_encoding TEXT NOT NULL,
-    PRIMARY KEY (shard_id, namespace_id, workflow_id, run_id, id)
+    PRIMARY KEY (shard_id, run_id, id)
 ) {strict};
 
 CREATE TABLE IF NOT EXISTS activity_info_maps (
     shard_id      INTEGER NOT NULL,
-    namespace_id  {uuid} NOT NULL,
-    workflow_id   TEXT {bytewise} NOT NULL,
     run_id        {uuid} NOT NULL,
     schedule_id   {bigint} NOT NULL,
     data          {bytes} NOT NULL,
     data_encoding TEXT NOT NULL,
-    PRIMARY KEY (shard_id, namespace_id, workflow_id, run_id, schedule_id)
+    PRIMARY KEY (shard_id, run_id, schedule_id)
 ) {strict};
 CREATE TABLE IF NOT EXISTS timer_info_maps (
     shard_id      INTEGER NOT NULL,
-    namespace_id  {uuid} NOT NULL,
-    workflow_id   TEXT {bytewise} NOT NULL,
     run_id        {uuid} NOT NULL,
+    timer_digest  {uuid} NOT NULL,
     timer_id      TEXT {bytewise} NOT NULL,
     data          {bytes} NOT NULL,
     data_encoding TEXT NOT NULL,
-    PRIMARY KEY (shard_id, namespace_id, workflow_id, run_id, timer_id)
+    PRIMARY KEY (shard_id, run_id, timer_digest)
 ) {strict};
 CREATE TABLE IF NOT EXISTS child_execution_info_maps (
     shard_id      INTEGER NOT NULL,
-    namespace_id  {uuid} NOT NULL,
-    workflow_id   TEXT {bytewise} NOT NULL,
     run_id        {uuid} NOT NULL,
     initiated_id  {bigint} NOT NULL,
     data          {bytes} NOT NULL,
     data_encoding TEXT NOT NULL,
-    PRIMARY KEY (shard_id, namespace_id, workflow_id, run_id, initiated_id)
+    PRIMARY KEY (shard_id, run_id, initiated_id)
 ) {strict};
 CREATE TABLE IF NOT EXISTS request_cancel_info_maps (
     shard_id      INTEGER NOT NULL,
-    namespace_id  {uuid} NOT NULL,
-    workflow_id   TEXT {bytewise} NOT NULL,
     run_id        {uuid} NOT NULL,
     initiated_id  {bigint} NOT NULL,
     data          {bytes} NOT NULL,
     data_encoding TEXT NOT NULL,
-    PRIMARY KEY (shard_id, namespace_id, workflow_id, run_id, initiated_id)
+    PRIMARY KEY (shard_id, run_id, initiated_id)
 ) {strict};
 CREATE TABLE IF NOT EXISTS signal_info_maps (
     shard_id      INTEGER NOT NULL,
-    namespace_id  {uuid} NOT NULL,
-    workflow_id   TEXT {bytewise} NOT NULL,
     run_id        {uuid} NOT NULL,
     initiated_id  {bigint} NOT NULL,
     data          {bytes} NOT NULL,
     data_encoding TEXT NOT NULL,
-    PRIMARY KEY (shard_id, namespace_id, workflow_id, run_id, initiated_id)
+    PRIMARY KEY (shard_id, run_id, initiated_id)
 ) {strict};
 CREATE TABLE IF NOT EXISTS signals_requested_sets (
-    shard_id     INTEGER NOT NULL,
-    namespace_id {uuid} NOT NULL,
-    workflow_id  TEXT {bytewise} NOT NULL,
-    run_id       {uuid} NOT NULL,
-    signal_id    TEXT {bytewise} NOT NULL,
-    PRIMARY KEY (shard_id, namespace_id, workflow_id, run_id, signal_id)
+    shard_id      INTEGER NOT NULL,
+    run_id        {uuid} NOT NULL,
+    signal_digest {uuid} NOT NULL,
+    signal_id     TEXT {bytewise} NOT NULL,
+    PRIMARY KEY (shard_id, run_id, signal_digest)
 ) {strict};
 CREATE TABLE IF NOT EXISTS chasm_node_maps (
     shard_id          INTEGER NOT NULL,
-    namespace_id      {uuid} NOT NULL,
-    workflow_id       TEXT {bytewise} NOT NULL,
     run_id            {uuid} NOT NULL,
     chasm_path        TEXT {bytewise} NOT NULL,
     metadata          {bytes} NOT NULL,
     metadata_encoding TEXT NOT NULL,
     data              {bytes},
     data_encoding     TEXT,
-    PRIMARY KEY (shard_id, namespace_id, workflow_id, run_id, chasm_path)
+    PRIMARY KEY (shard_id, run_id, chasm_path)
 ) {strict};
 
 -- ---- Tasks of the history service ----------------------------------------------------------------
@@ -250,8 +240,8 @@ CREATE TABLE IF NOT EXISTS history_tree (
 
 -- ---- Matching -------------------------------------------------------------------------------------
 
--- A task queue's id has up to 272 bytes, too many for a key that holds more than it. The key is a
--- digest of it, and the id itself stands beside.
+-- A task queue's id is its namespace, its name, its type and its subqueue. The key is a digest of
+-- it, and the id itself stands beside.
 CREATE TABLE IF NOT EXISTS task_queues (
     range_hash      {bigint} NOT NULL,
     task_queue_id   {uuid} NOT NULL,
@@ -288,18 +278,20 @@ CREATE TABLE IF NOT EXISTS tasks_v2 (
     PRIMARY KEY (range_hash, task_queue_id, pass, task_id)
 ) {strict};
 CREATE TABLE IF NOT EXISTS task_queue_user_data (
-    namespace_id    {uuid} NOT NULL,
-    task_queue_name TEXT {bytewise} NOT NULL,
-    data            {bytes} NOT NULL,
-    data_encoding   TEXT NOT NULL,
-    version         {bigint} NOT NULL,
-    PRIMARY KEY (namespace_id, task_queue_name)
+    namespace_id      {uuid} NOT NULL,
+    task_queue_digest {uuid} NOT NULL,
+    task_queue_name   TEXT {bytewise} NOT NULL,
+    data              {bytes} NOT NULL,
+    data_encoding     TEXT NOT NULL,
+    version           {bigint} NOT NULL,
+    PRIMARY KEY (namespace_id, task_queue_digest)
 ) {strict};
 CREATE TABLE IF NOT EXISTS build_id_to_task_queue (
-    namespace_id    {uuid} NOT NULL,
-    build_id        TEXT {bytewise} NOT NULL,
-    task_queue_name TEXT {bytewise} NOT NULL,
-    PRIMARY KEY (namespace_id, build_id, task_queue_name)
+    namespace_id      {uuid} NOT NULL,
+    build_id          TEXT {bytewise} NOT NULL,
+    task_queue_digest {uuid} NOT NULL,
+    task_queue_name   TEXT {bytewise} NOT NULL,
+    PRIMARY KEY (namespace_id, build_id, task_queue_digest)
 ) {strict};
 
 -- ---- Queues ---------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 // Every transaction of the store, in every mode that it has.
 #pragma once
 
+#include "execution/lease.hpp"
 #include "execution/run_rows.hpp"
 #include "execution/test/run_fixture.hpp"
 
@@ -38,8 +39,35 @@ private:
         shards_.assert_ownership(lease_);
     }
 
+    // Of every table one that is deleted and one that is rewritten.
+    static std::vector<TaskChange> done() {
+        std::vector<TaskChange> changes;
+        for (const Category category : {Category::transfer,
+                                        Category::timer,
+                                        Category::replication,
+                                        Category::visibility,
+                                        Category::archival,
+                                        Category::outbound}) {
+            changes.push_back({.category = category, .key = {.fire = {}, .id = 70}});
+            changes.push_back(
+                {.category = category, .key = {.fire = {}, .id = 71}, .rewritten = blob("rest")});
+        }
+        return changes;
+    }
+    // With as many attributes as need every statement that inserts some.
+    static VisibilityRecord record_of(const RunWrite& write) {
+        VisibilityRecord record{.ns = write.workflow.ns,
+                                .run = write.current.run,
+                                .workflow_id = write.workflow.workflow_id,
+                                .workflow_type = "order"};
+        for (int i = 0; i < 255; ++i) {
+            record.search_attributes["level_" + std::to_string(i)] = {std::to_string(i)};
+        }
+        return record;
+    }
+
     // A write with something for every table.
-    static Mutation change_of(const Snapshot& made, std::int64_t version) {
+    Mutation change_of(const Snapshot& made, std::int64_t version) {
         Mutation change = RunStory::mutation(made);
         change.record.db_record_version = version;
         change.current.last_write_version += version;
@@ -53,6 +81,11 @@ private:
                          .chasm = {"a/b"}};
         change.clear_buffered = true;
         change.buffered = blob("event");
+        change.info = blob("info");
+        change.done = done();
+        change.wake.remove = TaskKey{.fire = at(1s), .id = woken_};
+        change.wake.insert = Task{.key = {.fire = at(1s), .id = ++woken_}, .blob = blob("t")};
+        change.visibility = record_of(change);
         return change;
     }
     static Snapshot reset_of(const Snapshot& made, std::int64_t version) {
@@ -78,12 +111,14 @@ private:
         executions_.update({.lease = lease_,
                             .mutation = change_of(second, 2),
                             .new_run = third,
-                            .history = {{.shard = lease_.shard,
-                                         .branch = History::new_branch(TreeId::random()),
+                            .history = {{.branch = History::new_branch(TreeId::random()),
                                          .is_new_branch = true,
                                          .node = {.id = 1, .txn_id = 1, .events = blob("e")}}}});
         executions_.update(
             {.lease = lease_, .mode = UpdateMode::ignore_current, .mutation = change_of(first, 2)});
+        executions_.update({.lease = lease_,
+                            .mode = UpdateMode::ignore_current,
+                            .mutation = RunStory::mutation(first, 2)});
         executions_.resolve_conflict({.lease = lease_,
                                       .reset = reset_of(second, 3),
                                       .current = change_of(third, 2),
@@ -91,10 +126,41 @@ private:
         executions_.set(lease_, reset_of(fourth, 2));
         (void)executions_.find(lease_.shard, key, fourth.current.run);
         (void)executions_.find_current(lease_.shard, key);
-        executions_.remove_current(lease_.shard, key, fourth.current.run);
-        executions_.remove(lease_.shard, key, fourth.current.run);
+        executions_.remove_current(lease_, key, fourth.current.run);
+        executions_.remove({.lease = lease_, .workflow = key, .run = fourth.current.run});
+        executions_.remove_items(lease_, key, fourth.current.run);
+        see_reset(key);
+    }
+    void see_reset(const WorkflowKey& key) {
+        const Snapshot base = another(key);
+        const Snapshot current = another(key);
+        const Branch branch = History::new_branch(TreeId::random());
+        executions_.create({.lease = lease_,
+                            .snapshot = base,
+                            .history = {{.branch = branch,
+                                         .is_new_branch = true,
+                                         .node = {.id = 1, .txn_id = 1, .events = blob("e")}}}});
+        executions_.create({.lease = lease_,
+                            .mode = CreateMode::update_current,
+                            .previous_run = base.current.run,
+                            .previous_last_write_version = 100,
+                            .snapshot = current});
+        executions_.reset({.lease = lease_,
+                           .expected_current = current.current.run,
+                           .base = change_of(base, 2),
+                           .current = change_of(current, 2),
+                           .new_run = another(key),
+                           .history = {{.branch = History::fork_of(branch, 2),
+                                        .is_new_branch = true,
+                                        .forked_from = branch.id,
+                                        .node = {.id = 2, .txn_id = 2, .events = blob("e")}}}});
         // As of a run that has more than one transaction may change.
-        delete_run_in_chunks(db_, key_of(lease_.shard, third), {});
+        const auto shed = [&](sql::Tx& tx, LeaseProof&) {
+            for (const sql::Statement* const statement : item_sheds()) {
+                (void)shed_items(tx, *statement, key_of(lease_.shard, base));
+            }
+        };
+        transact_under(shards_, lease_, operation::delete_items, Call{}, shed);
     }
     void see_zombies(const WorkflowKey& key) {
         const Snapshot first = another(key);
@@ -126,33 +192,33 @@ private:
                                         Category::outbound}) {
             tasks.add(lease_, {{category, {task}}});
             (void)tasks.read(lease_.shard, category, all, 10);
-            tasks.complete(lease_.shard, category, task.key);
-            tasks.complete_range(lease_.shard, category, all);
+            tasks.complete(lease_, category, task.key);
+            tasks.complete_range(lease_, category, all);
         }
-        tasks.put_to_dlq(lease_.shard, "east", task);
+        tasks.put_to_dlq(lease_, "east", task);
         (void)tasks.read_dlq(lease_.shard, "east", all, 10);
-        tasks.delete_from_dlq(lease_.shard, "east", 1);
-        tasks.delete_range_from_dlq(lease_.shard, "east", all);
+        tasks.delete_from_dlq(lease_, "east", 1);
+        tasks.delete_range_from_dlq(lease_, "east", all);
     }
     void see_history() {
-        History history{db_};
+        History history{shards_};
         const Branch branch = History::new_branch(TreeId::random());
-        history.append({.shard = lease_.shard,
-                        .branch = branch,
+        history.append(lease_,
+                       {.branch = branch,
                         .is_new_branch = true,
                         .node = {.id = 1, .txn_id = 1, .events = blob("e")}});
         (void)history.read({.shard = lease_.shard, .branch = branch});
         (void)history.read_back({.shard = lease_.shard, .branch = branch}, 1);
-        const Branch fork = history.fork(lease_.shard, branch, 2, "");
-        history.append({.shard = lease_.shard,
-                        .branch = fork,
+        const Branch fork = history.fork(lease_, branch, 2, "");
+        history.append(lease_,
+                       {.branch = fork,
                         .node = {.id = 2, .txn_id = 2, .previous_txn_id = 1, .events = blob("e")}});
         (void)history.read({.shard = lease_.shard, .branch = fork, .min_event = 2});
-        history.trim(lease_.shard, fork, 2, 2);
-        history.delete_node(lease_.shard, branch, 5, 5);
+        history.trim(lease_, fork, 2, 2);
+        history.delete_node(lease_, branch, 5, 5);
         (void)history.branches(lease_.shard, branch.tree);
         (void)history.scan(10);
-        history.remove(lease_.shard, branch);
+        history.remove(lease_, branch);
     }
     void see_task_queues(Fairness fairness) {
         TaskQueues queues{db_, fairness};
@@ -163,7 +229,7 @@ private:
         queues.update(key, {.range = RangeId{2}, .info = {}}, RangeId{1});
         queues.add(key, RangeId{2}, {{.place = first, .blob = blob("t")}});
         (void)queues.read(key, first, 10);
-        queues.complete_before(key, {.pass = first.pass, .id = 9}, 10);
+        queues.complete_before(key, RangeId{2}, {.pass = first.pass, .id = 9}, 10);
         (void)queues.list(10);
         queues.remove(key, RangeId{2});
     }
@@ -246,6 +312,7 @@ private:
     Shards shards_{db_};
     Executions executions_{shards_};
     const ShardLease lease_{.shard = ShardId{7}, .range = RangeId{2}};
+    std::int64_t woken_ = 100;
     const WorkflowKey workflow_{.ns = NamespaceId::random(), .workflow_id = "order"};
 };
 

@@ -15,9 +15,15 @@ namespace holdfast::store::filter {
 namespace {
 
 constexpr std::array all_fields{
-    Field{"WorkflowId", Type::text, "workflow_id", false},
+    Field{"WorkflowId", Type::text, "workflow_id", false, {}, "workflow_digest", "workflow_prefix"},
     Field{"RunId", Type::id, "run_id", false},
-    Field{"WorkflowType", Type::text, "workflow_type_name", false},
+    Field{"WorkflowType",
+          Type::text,
+          "workflow_type_name",
+          false,
+          {},
+          "workflow_type_digest",
+          "workflow_type_prefix"},
     Field{"StartTime", Type::time, "start_time", false},
     Field{"ExecutionTime", Type::time, "execution_time", false},
     Field{"CloseTime", Type::time, "sort_time", false},
@@ -32,7 +38,13 @@ constexpr std::array all_fields{
     Field{"RootWorkflowId", Type::text, "root_workflow_id", false},
     Field{"RootRunId", Type::id, "root_run_id", true},
     // A schedule is a workflow, too.
-    Field{"ScheduleId", Type::text, "workflow_id", false, "temporal-sys-scheduler:"},
+    Field{"ScheduleId",
+          Type::text,
+          "workflow_id",
+          false,
+          "temporal-sys-scheduler:",
+          "workflow_digest",
+          "workflow_prefix"},
 };
 
 constexpr std::string_view reserved_prefix = "Temporal";

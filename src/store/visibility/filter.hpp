@@ -39,6 +39,9 @@ struct Field {
     std::string_view column;
     bool nullable;              // A run may be without.
     std::string_view prefix{};  // Of what the column holds, and people leave out.
+    // Columns that an index has in place of this one: its digest, and how it begins. May be empty.
+    std::string_view digest{};
+    std::string_view beginning{};
 };
 [[nodiscard]] std::span<const Field> fields() noexcept;
 // By its name, or by "Temporal" and its name.

@@ -9,33 +9,13 @@
 #include "visibility/search_attributes.hpp"
 #include "visibility/statements.hpp"
 #include "visibility/visibility_query.hpp"
+#include "visibility/visibility_row.hpp"
 #include <fmt/core.h>
 
 namespace holdfast::store {
 namespace {
 
 // ---- Rows -------------------------------------------------------------------------------------
-
-void require_record(const sql::Dialect& dialect, const VisibilityRecord& record) {
-    require_name("the workflow's id", record.workflow_id, name_bytes_max);
-    require_name("the workflow's type", record.workflow_type, name_bytes_max);
-    require_time("the start of a run", record.start_time);
-    require_time("the first task of a run", record.execution_time);
-    if (record.close_time) {
-        require_time("the end of a run", *record.close_time);
-    }
-    if (record.memo) {
-        require_blob(dialect, *record.memo);
-    }
-    const auto require_name_if_any = [](std::string_view what, const std::string& name) {
-        if (!name.empty()) {
-            require_name(what, name, name_bytes_max);
-        }
-    };
-    require_name_if_any("the task queue's name", record.task_queue);
-    require_name_if_any("the parent's id", record.parent ? record.parent->workflow_id : "");
-    require_name_if_any("the root's id", record.root ? record.root->workflow_id : "");
-}
 
 std::optional<RelatedRun> related(const sql::Row& row, std::size_t column) {
     const auto run = row.get<std::optional<Uuid>>(column + 1);
@@ -73,60 +53,6 @@ VisibilityRecord record_of(const sql::Row& row) {
     return made;
 }
 
-std::int64_t write_row(sql::Tx& tx,
-                       const sql::Statement& statement,
-                       const VisibilityRecord& record,
-                       const sql::Json& attributes) {
-    const auto count = [](std::chrono::microseconds us) { return std::int64_t{us.count()}; };
-    const auto workflow_of = [](const RelatedRun& run) { return run.workflow_id; };
-    const auto run_of = [](const RelatedRun& run) { return run.run.value; };
-    const auto map = [](const auto& value, const auto& read) {
-        using Read = decltype(read(*value));
-        return value ? std::optional<Read>(read(*value)) : std::nullopt;
-    };
-    const auto duration = map(record.execution_duration, count);
-    const auto memo = map(record.memo, [](const Blob& blob) { return blob.data; });
-    const auto parent = map(record.parent, workflow_of);
-    return tx.count(statement,
-                    record.ns.value,
-                    record.run.value,
-                    record.version,
-                    record.start_time,
-                    record.execution_time,
-                    record.close_time,
-                    record.close_time.value_or(latest),
-                    record.workflow_id,
-                    record.workflow_type,
-                    static_cast<std::int32_t>(record.status),
-                    record.history_length,
-                    record.history_size_bytes,
-                    duration,
-                    record.state_transition_count,
-                    memo,
-                    record.memo ? record.memo->encoding : std::string{},
-                    record.task_queue,
-                    attributes,
-                    parent,
-                    map(record.parent, run_of),
-                    record.root ? record.root->workflow_id : std::string{},
-                    map(record.root, run_of));
-}
-
-void write_attributes(sql::Tx& tx,
-                      const VisibilityRecord& record,
-                      const CheckedAttributes& attributes) {
-    tx.exec(statements::delete_attributes, record.ns.value, record.run.value);
-    for (const auto& [name, key] : attributes.searched) {
-        tx.exec(statements::insert_attribute,
-                record.ns.value,
-                name,
-                key,
-                record.close_time.value_or(latest),
-                record.start_time,
-                record.run.value);
-    }
-}
-
 // The row decides. Its attributes are written only by the transaction that has just written the
 // row, and so holds it until its commit.
 bool put(sql::Database& db,
@@ -134,19 +60,14 @@ bool put(sql::Database& db,
          const sql::Statement& statement,
          const VisibilityRecord& record,
          const Call& call) {
-    require_record(db.dialect(), record);
-    const CheckedAttributes attributes = check_attributes(record.search_attributes);
-    const sql::Json stored{attributes.all.dump()};
-    require_size(db.dialect(), stored.text.size());
+    const VisibilityRow row(db.dialect(), record, record.version);
     sql::TxOptions options = options_of(operation, call);
     options.on_duplicate = sql::OnDuplicate::retry;  // The second writer finds it on retry.
     return transact(db, operation, options, [&](sql::Tx& tx) {
-        if (write_row(tx, statement, record, stored) == 0) {
+        if (!row.write(tx, statement)) {
             return false;
         }
-        if (searches_attributes(db.dialect())) {
-            write_attributes(tx, record, attributes);
-        }
+        row.write_attributes(tx);
         return true;
     });
 }

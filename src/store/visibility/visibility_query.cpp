@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <bit>
 
+#include "id_digest.hpp"
 #include "times.hpp"
 #include "visibility/search_attributes.hpp"
 #include "visibility/statements.hpp"
+#include "visibility/visibility_row.hpp"
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -28,7 +30,8 @@ bool is_one_id(const Condition& condition) {
 // A text after all that begin with this one: as many of the last character that there is as no
 // name or searched value has bytes.
 std::string after_prefix(std::string prefix) {
-    for (std::size_t bytes = 0; bytes <= searched_value_bytes_max; bytes += 4) {
+    static_assert(id_bytes_max >= searched_value_bytes_max);
+    for (std::size_t bytes = 0; bytes <= id_bytes_max; bytes += 4) {
         prefix += "\U0010FFFF";
     }
     return prefix;
@@ -214,6 +217,11 @@ std::string VisibilityQuery::field_test(const Condition& condition) {
     const bool may_be_open = condition.field->name == "CloseTime";
     if (condition.test != Test::null) {
         std::string text = compared(name, condition, condition.negated);
+        // Both leave the same rows. COALESCE keeps PostgreSQL from taking them for two conditions
+        // of which each leaves a few: it would expect too little to walk along the index.
+        if (const std::string by_index = indexed_test(condition); !by_index.empty()) {
+            text = fmt::format("({} AND COALESCE({}, FALSE))", by_index, text);
+        }
         if (may_be_open) {
             text = fmt::format("({} AND {} < {})", text, name, parameter(sql::Param(latest)));
         }
@@ -224,6 +232,29 @@ std::string VisibilityQuery::field_test(const Condition& condition) {
             "{} {} {}", name, condition.negated ? "<" : "=", parameter(sql::Param(latest)));
     }
     return fmt::format("{} IS {}NULL", name, condition.negated ? "NOT " : "");
+}
+
+// What an index can answer, besides the comparison itself: long names are not in its key.
+std::string VisibilityQuery::indexed_test(const Condition& condition) {
+    if (condition.negated || condition.field->digest.empty() || condition.values.empty()) {
+        return {};
+    }
+    if (condition.test == Test::one_of) {
+        Condition digests = condition;
+        for (filter::Value& value : digests.values) {
+            value = key_digest(std::get<std::string>(value));
+        }
+        return compared(column(condition.field->digest), digests, false);
+    }
+    if (condition.test != Test::starts_with) {
+        return {};
+    }
+    const auto& prefix = std::get<std::string>(condition.values[0]);
+    const std::string beginning = column(condition.field->beginning);
+    if (prefix.size() <= indexed_prefix_bytes) {
+        return compared(beginning, condition, false);
+    }
+    return fmt::format("{} = {}", beginning, own(std::string(indexed_prefix(prefix))));
 }
 
 // A run has an attribute if it has a value of it, and a list has several.

@@ -48,6 +48,7 @@ private:
     [[nodiscard]] std::string text_of(const filter::Node& node);
     [[nodiscard]] std::string text_of(const filter::Condition& condition);
     [[nodiscard]] std::string field_test(const filter::Condition& condition);
+    [[nodiscard]] std::string indexed_test(const filter::Condition& condition);
     [[nodiscard]] std::string attribute_test(const filter::Condition& condition);
     // Compares a column that is not NULL; NULL meets neither this nor the opposite.
     [[nodiscard]] std::string compared(const std::string& column,

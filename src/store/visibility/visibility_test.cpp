@@ -408,7 +408,7 @@ TEST_P(VisibilityStory, WhatCannotBeMeantIsRefusedAtTheDoor) {
     VisibilityRecord bad = run("", 0);
     EXPECT_TRUE(refuses(bad)) << "no id";
     for (const std::string& no_name :
-         {std::string(name_bytes_max + 1, 'x'), std::string(1, '\0'), std::string("caf\xE9")}) {
+         {std::string(id_bytes_max + 1, 'x'), std::string(1, '\0'), std::string("caf\xE9")}) {
         bad = run("order", 0);
         bad.task_queue = no_name;
         EXPECT_TRUE(refuses(bad)) << no_name.size() << " bytes of a queue's name";

@@ -37,8 +37,8 @@ public:
         made.record = {.next_event_id = 3,
                        .last_write_version = 100,
                        .db_record_version = version,
-                       .info = salted("info"),
                        .state = salted("state")};
+        made.info = salted("info");
         made.items = {.activities = {{5, salted("activity")}, {6, salted("another")}},
                       .timers = {{"timer", salted("timer")}},
                       .children = {{7, salted("child")}},
@@ -56,13 +56,16 @@ public:
     }
     // What `made` becomes when it is stored.
     static Execution stored(const Snapshot& made) {
-        return {.record = made.record, .items = made.items, .buffered = {}};
+        return {.record = made.record, .info = made.info, .items = made.items, .buffered = {}};
     }
     // The next write of a run: one version on, nothing else changed.
     static Mutation mutation(const Snapshot& before, std::int64_t by = 1) {
         Mutation made;
         static_cast<RunWrite&>(made) = before;
+        made.done.clear();
+        made.wake = {};
         made.tasks.clear();
+        made.visibility.reset();
         made.record.db_record_version += by;
         return made;
     }
@@ -85,6 +88,11 @@ public:
         executions.create({.lease = lease, .mode = CreateMode::bypass_current, .snapshot = made});
         return made;
     }
+    // The run, and all that it had open.
+    void remove(const RunWrite& write) {
+        executions.remove({.lease = lease, .workflow = write.workflow, .run = write.current.run});
+        executions.remove_items(lease, write.workflow, write.current.run);
+    }
     [[nodiscard]] std::optional<Execution> find(const RunWrite& write) const {
         return executions.find(lease.shard, write.workflow, write.current.run);
     }
@@ -94,8 +102,8 @@ public:
 
     // History is appended before its run is written. The branch is made with the first node.
     void append(const Branch& branch, std::int64_t node, std::int64_t txn, std::int64_t previous) {
-        history.append({.shard = lease.shard,
-                        .branch = branch,
+        history.append(lease,
+                       {.branch = branch,
                         .is_new_branch = previous == 0,
                         .node = {.id = node,
                                  .txn_id = txn,
@@ -123,7 +131,7 @@ public:
     MigratedDatabase db{GetParam()};
     Shards shards{db};
     Executions executions{shards};
-    History history{db};
+    History history{shards};
 };
 
 }  // namespace holdfast::store::tests

@@ -88,6 +88,10 @@ public:
         const std::array<Param, sizeof...(A)> params{Param(args)...};
         (void)send(statement, params, Reply::discarded);
     }
+    // The same with as many arguments as there are, for statements of many rows.
+    void exec(const Statement& statement, std::span<const Param> args) {
+        (void)send(statement, args, Reply::discarded);
+    }
     // Runs a statement and says how many rows it changed.
     template <class... A>
     [[nodiscard]] std::int64_t count(const Statement& statement, const A&... args) {

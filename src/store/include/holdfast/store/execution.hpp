@@ -21,6 +21,7 @@
 #include <holdfast/store/history_tasks.hpp>
 #include <holdfast/store/shard.hpp>
 #include <holdfast/store/types.hpp>
+#include <holdfast/store/visibility.hpp>
 
 namespace holdfast::store {
 
@@ -30,19 +31,18 @@ inline constexpr Archetype workflow_archetype{1};
 
 struct WorkflowKey {
     NamespaceId ns{};
-    std::string workflow_id{};  // 1 to name_bytes_max bytes.
+    std::string workflow_id{};  // 1 to id_bytes_max bytes.
     Archetype archetype = workflow_archetype;
 
     friend bool operator==(const WorkflowKey&, const WorkflowKey&) = default;
 };
 
-// What a run has besides what is open.
+// What every write of a run replaces.
 struct RunRecord {
     std::int64_t next_event_id = 0;
     std::int64_t last_write_version = 0;
     std::int64_t db_record_version = 0;
-    Blob info{};
-    Blob state{};
+    Blob state{};  // Small, and sent with every write.
 
     friend bool operator==(const RunRecord&, const RunRecord&) = default;
 };
@@ -79,10 +79,20 @@ struct ClosedItems {
 // A run as it is stored.
 struct Execution {
     RunRecord record{};
+    Blob info{};
     OpenItems items{};
     std::vector<Blob> buffered{};  // In the order in which they came.
 
     friend bool operator==(const Execution&, const Execution&) = default;
+};
+
+// The one task of Category::timer that says when a run is to be looked at again. The row that
+// `remove` names gives way to the one of `insert`; either may be missing.
+struct Wake {
+    std::optional<TaskKey> remove{};
+    std::optional<Task> insert{};
+
+    friend bool operator==(const Wake&, const Wake&) = default;
 };
 
 // What all writes of a run have. `current` becomes the current_run_row, where the mode says that it
@@ -94,14 +104,24 @@ struct RunWrite {
     // there were versions: the stored next_event_id must be `expected_next_event_id`.
     RunRecord record{};
     std::int64_t expected_next_event_id = 0;
+    // In the transaction of the run, in this order: what is done goes, the wake-up row is replaced,
+    // the tasks come.
+    std::vector<TaskChange> done{};
+    Wake wake{};
     Tasks tasks{};
+    // The run's row in visibility, whatever it held before: the run's own row is the fence. Its
+    // version becomes that of `record`. Its namespace, workflow and run must be those of this
+    // write, else InvalidPersistenceRequest.
+    std::optional<VisibilityRecord> visibility{};
 };
 // All that a run has, in place of what it had.
 struct Snapshot : RunWrite {
+    Blob info{};
     OpenItems items{};
 };
 // What changes. What is closed is closed after what is opened was opened.
 struct Mutation : RunWrite {
+    std::optional<Blob> info{};  // Empty: it stays as it is.
     OpenItems opened{};
     ClosedItems closed{};
     bool clear_buffered = false;
@@ -119,7 +139,7 @@ struct CreateRequest {
     std::optional<RunId> previous_run{};
     std::int64_t previous_last_write_version = 0;
     Snapshot snapshot{};
-    std::vector<AppendRequest> history{};  // All for the lease's shard.
+    std::vector<AppendRequest> history{};
 };
 
 enum class UpdateMode : std::uint8_t {
@@ -131,8 +151,8 @@ struct UpdateRequest {
     ShardLease lease{};
     UpdateMode mode = UpdateMode::update_current;
     Mutation mutation{};
-    std::optional<Snapshot> new_run{};     // Of the same workflow.
-    std::vector<AppendRequest> history{};  // All for the lease's shard.
+    std::optional<Snapshot> new_run{};  // Of the same workflow.
+    std::vector<AppendRequest> history{};
 };
 
 enum class ResolveMode : std::uint8_t { update_current, bypass_current };
@@ -144,10 +164,35 @@ struct ResolveRequest {
     Snapshot reset{};
     std::optional<Mutation> current{};
     std::optional<Snapshot> new_run{};
-    std::vector<AppendRequest> history{};  // All for the lease's shard.
+    std::vector<AppendRequest> history{};
 };
 
-// Safe to share between threads. On PostgreSQL every call makes two round trips at most.
+// Ends the current run, if it is open, and continues from a point of `base` by a new run, which
+// becomes the current one. `base` may be the current run or an earlier one.
+struct ResetRequest {
+    ShardLease lease{};
+    RunId expected_current{};  // Else CurrentWorkflowConditionFailed.
+    Mutation base{};
+    // The current run's, where that is another than `base`. Without it the current run must be
+    // completed, or be `base`. The write of the run that gives way completes it, else
+    // InvalidPersistenceRequest.
+    std::optional<Mutation> current{};
+    Snapshot new_run{};                    // Of the same workflow.
+    std::vector<AppendRequest> history{};  // A fork of `base`'s branch among them, forked_from it.
+};
+
+// What is deleted of a run at once. What it has open, and its history, is deleted afterwards: by a
+// task among `tasks`, so that it is not forgotten.
+struct RemoveRequest {
+    ShardLease lease{};
+    WorkflowKey workflow{};
+    RunId run{};
+    std::vector<TaskChange> done{};
+    Tasks tasks{};
+};
+
+// Safe to share between threads. On PostgreSQL every call makes two round trips at most, but
+// remove_items where the run had more rows than one transaction may change.
 class Executions {
 public:
     // Requires: `shards` outlives this object.
@@ -161,10 +206,19 @@ public:
     // Replaces a run and leaves the current_run_row. A run that is not there is ConditionFailed.
     void set(const ShardLease& lease, const Snapshot& snapshot, const Call& call = {});
 
-    // All it has but its history, itself first; if it was interrupted, call it again.
-    void remove(ShardId shard, const WorkflowKey& workflow, RunId run, const Call& call = {});
+    void reset(const ResetRequest& request, const Call& call = {});
+
+    // The run's row, its row in visibility, and the current_run_row if it names this run. A run
+    // that is gone already is removed, and its tasks are written nevertheless.
+    void remove(const RemoveRequest& request, const Call& call = {});
+    // All that a run had open. If it was interrupted, call it again.
+    // Requires: the run was removed. Else ConditionFailed.
+    void remove_items(const ShardLease& lease,
+                      const WorkflowKey& workflow,
+                      RunId run,
+                      const Call& call = {});
     // The current_run_row, if it names this run; else nothing is done.
-    void remove_current(ShardId shard,
+    void remove_current(const ShardLease& lease,
                         const WorkflowKey& workflow,
                         RunId run,
                         const Call& call = {});

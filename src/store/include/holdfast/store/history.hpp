@@ -14,11 +14,8 @@
 #include <vector>
 
 #include <holdfast/store/error.hpp>
+#include <holdfast/store/shard.hpp>
 #include <holdfast/store/types.hpp>
-
-namespace holdfast::sql {
-class Database;
-}
 
 namespace holdfast::store {
 
@@ -57,10 +54,12 @@ struct Node {
 };
 
 struct AppendRequest {
-    ShardId shard{};
     Branch branch{};
     // The branch has no node yet: it is made known together with this one.
     bool is_new_branch = false;
+    // Of a new branch that is a fork: its parent, see History::fork_of. NotFound if the parent is
+    // not known or is being deleted; it is locked until the commit.
+    std::optional<BranchId> forked_from{};
     std::string info{};  // About a new branch, for people.
     Node node{};
 };
@@ -95,11 +94,12 @@ struct BranchRecord {
     bool deleting = false;  // Its nodes are being deleted.
 };
 
-// Safe to share between threads.
+// Safe to share between threads. Every write proves its lease in each of its transactions: a lost
+// one throws ShardOwnershipLost. On PostgreSQL such a transaction makes two round trips at most.
 class History {
 public:
-    // Requires: `db` outlives this object, and its schema holds the part `store`.
-    explicit History(sql::Database& db) noexcept : db_(db) {}
+    // Requires: `shards` outlives this object.
+    explicit History(Shards& shards) noexcept : shards_(shards) {}
     History(const History&) = delete;
     History& operator=(const History&) = delete;
 
@@ -109,7 +109,7 @@ public:
     // To append the same node again is harmless, so AppendHistoryTimeout may be retried blindly.
     // Requires: the node is the branch's own, else InvalidPersistenceRequest; at most
     // append_bytes_max bytes, else TransactionSizeLimit.
-    void append(const AppendRequest& request, const Call& call = {});
+    void append(const ShardLease& lease, const AppendRequest& request, const Call& call = {});
     static constexpr std::size_t append_bytes_max = std::size_t{4} << 20U;
 
     // Whole nodes that begin in the range. The first page throws NotFound if there is none.
@@ -120,10 +120,12 @@ public:
                                         std::int64_t last_txn,
                                         const Call& call = {}) const;
 
-    // A branch that has all before `node` in common with its parent. Throws NotFound if the parent
-    // is not known or is being deleted.
+    // A branch that has all before `node` in common with its parent. It is not stored before its
+    // first node is appended, and until then nothing keeps what it has in common.
     // Requires: first_event < node, else InvalidPersistenceRequest.
-    [[nodiscard]] Branch fork(ShardId shard,
+    [[nodiscard]] static Branch fork_of(const Branch& parent, std::int64_t node);
+    // The same, stored at once. Throws NotFound if the parent is not known or is being deleted.
+    [[nodiscard]] Branch fork(const ShardLease& lease,
                               const Branch& parent,
                               std::int64_t node,
                               const std::string& info,
@@ -131,12 +133,12 @@ public:
 
     // Deletes what does not lead to the node (`last_node`, `last_txn`), which is the last that
     // counts. Returns how many nodes.
-    std::int64_t trim(ShardId shard,
+    std::int64_t trim(const ShardLease& lease,
                       const Branch& branch,
                       std::int64_t last_node,
                       std::int64_t last_txn,
                       const Call& call = {});
-    void delete_node(ShardId shard,
+    void delete_node(const ShardLease& lease,
                      const Branch& branch,
                      std::int64_t node,
                      std::int64_t txn_id,
@@ -144,7 +146,7 @@ public:
 
     // Deletes the branch, and of its ancestors what no other branch needs. In several transactions;
     // if it was interrupted, call it again.
-    void remove(ShardId shard, const Branch& branch, const Call& call = {});
+    void remove(const ShardLease& lease, const Branch& branch, const Call& call = {});
 
     // All branches of a tree; none if it is not known.
     [[nodiscard]] std::vector<BranchRecord> branches(ShardId shard,
@@ -156,7 +158,7 @@ public:
                                                  const Call& call = {}) const;
 
 private:
-    sql::Database& db_;
+    Shards& shards_;
 };
 
 }  // namespace holdfast::store

@@ -10,6 +10,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,16 @@ struct Task {
     friend bool operator==(const Task&, const Task&) = default;
 };
 
+// A task of which the work is done: its row is deleted, or keeps what is left to do. One that is
+// gone already is done.
+struct TaskChange {
+    Category category{};
+    TaskKey key{};
+    std::optional<Blob> rewritten{};
+
+    friend bool operator==(const TaskChange&, const TaskChange&) = default;
+};
+
 using Tasks = std::map<Category, std::vector<Task>>;
 
 // From `min` on, and before `max`. Of `max` only the time counts for scheduled tasks.
@@ -61,7 +72,8 @@ struct TaskPage {
     std::optional<TaskKey> next{};  // Where the next page begins; empty after the last.
 };
 
-// Safe to share between threads.
+// Safe to share between threads. Every write proves its lease in each of its transactions: a lost
+// one throws ShardOwnershipLost. On PostgreSQL such a transaction makes two round trips at most.
 class HistoryTasks {
 public:
     // Requires: `shards` outlives this object.
@@ -79,18 +91,27 @@ public:
                                 std::int64_t page_size,
                                 const Call& call = {}) const;
 
-    // A task that is gone already is complete.
-    void complete(ShardId shard, Category category, const TaskKey& key, const Call& call = {});
+    // A task that is gone already is complete. Of several keys all in one transaction.
+    // Requires: completed_at_once_max keys at most. Else InvalidPersistenceRequest.
+    void complete(const ShardLease& lease,
+                  Category category,
+                  const TaskKey& key,
+                  const Call& call = {});
+    void complete(const ShardLease& lease,
+                  Category category,
+                  std::span<const TaskKey> keys,
+                  const Call& call = {});
+    static constexpr std::size_t completed_at_once_max = 1'000;
     // Returns how many there were. For scheduled tasks only the times of the range count. In
     // several transactions: what was deleted before an error stays deleted.
-    std::int64_t complete_range(ShardId shard,
+    std::int64_t complete_range(const ShardLease& lease,
                                 Category category,
                                 const TaskRange& range,
                                 const Call& call = {});
 
     // Replication tasks that could not be applied, by the cluster they came from. A task never
     // changes, so to put one again is nothing.
-    void put_to_dlq(ShardId shard,
+    void put_to_dlq(const ShardLease& lease,
                     const std::string& source_cluster,
                     const Task& task,
                     const Call& call = {});
@@ -99,11 +120,11 @@ public:
                                     const TaskRange& range,
                                     std::int64_t page_size,
                                     const Call& call = {}) const;
-    void delete_from_dlq(ShardId shard,
+    void delete_from_dlq(const ShardLease& lease,
                          const std::string& source_cluster,
                          std::int64_t task_id,
                          const Call& call = {});
-    std::int64_t delete_range_from_dlq(ShardId shard,
+    std::int64_t delete_range_from_dlq(const ShardLease& lease,
                                        const std::string& source_cluster,
                                        const TaskRange& range,
                                        const Call& call = {});

@@ -21,7 +21,7 @@ namespace holdfast::store {
 
 struct Namespace {
     NamespaceId id{};
-    std::string name{};  // Unique; 1 to name_bytes_max bytes.
+    std::string name{};  // Unique; 1 to id_bytes_max bytes.
     Blob info{};
     bool is_global = false;
     std::int64_t notification_version = 0;  // The counter's when it was changed last.

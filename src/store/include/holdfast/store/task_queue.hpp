@@ -27,7 +27,7 @@ enum class TaskQueueType : std::uint8_t { workflow = 1, activity, nexus };
 
 struct TaskQueueKey {
     NamespaceId ns{};
-    std::string name{};  // 1 to name_bytes_max bytes.
+    std::string name{};  // 1 to id_bytes_max bytes.
     TaskQueueType type = TaskQueueType::workflow;
     std::int32_t subqueue = 0;  // 0 is the queue itself, which has the lease of all.
 
@@ -115,8 +115,10 @@ public:
                                      std::int64_t max_id = std::numeric_limits<std::int64_t>::max(),
                                      const Call& call = {}) const;
     // Deletes up to `limit` of those before `max`, the first first, and says how many. Many go in
-    // several transactions: what was deleted before an error stays deleted.
+    // several transactions: what was deleted before an error stays deleted. Throws ConditionFailed
+    // unless the queue itself, of which `key` may name a subqueue, has this range.
     std::int64_t complete_before(const TaskQueueKey& key,
+                                 RangeId range,
                                  const TaskPlace& max,
                                  std::int64_t limit,
                                  const Call& call = {});
@@ -166,7 +168,7 @@ public:
     void update(NamespaceId ns,
                 const std::map<std::string, UserDataUpdate>& queues,
                 const Call& call = {});
-    // By name, after `after`, which is the last name of the page before.
+    // In an order that stays the same, after `after`, which is the last name of the page before.
     [[nodiscard]] std::vector<std::pair<std::string, UserData>> list(NamespaceId ns,
                                                                      std::int64_t page_size,
                                                                      const std::string& after = {},

@@ -62,8 +62,11 @@ struct Call {
     std::stop_token stop{};
 };
 
-// Names that are part of a key, in bytes of UTF-8. Together with the ids beside them they stay
-// below what every database takes as a key.
+// What users call things, in bytes of UTF-8: workflows, their types, namespaces, timers, requests,
+// task queues. Where such an id is part of a key, a digest of it stands there.
+inline constexpr std::size_t id_bytes_max = 1'000;
+// Names that are part of a key themselves. Together with the ids beside them they stay below what
+// every database takes as a key.
 inline constexpr std::size_t name_bytes_max = 255;
 inline constexpr std::size_t chasm_path_bytes_max = 512;
 

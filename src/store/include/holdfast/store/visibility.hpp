@@ -39,7 +39,7 @@ struct VisibilityRecord {
     NamespaceId ns{};
     RunId run{};
     std::int64_t version = 0;
-    // 1 to name_bytes_max bytes of UTF-8, and so is the type. The other names may be empty.
+    // 1 to id_bytes_max bytes of UTF-8, and so is the type. The other names may be empty.
     std::string workflow_id{};
     std::string workflow_type{};
     RunStatus status = RunStatus::running;
