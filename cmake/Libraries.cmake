@@ -23,6 +23,7 @@ if(HOLDFAST_SERVER)
   # Debian's protobuf has no CMake package, and that of gRPC asks for it.
   pkg_check_modules(PROTOBUF REQUIRED IMPORTED_TARGET protobuf)
   pkg_check_modules(GRPC REQUIRED IMPORTED_TARGET grpc++)
+  find_package(ZLIB REQUIRED)  # gRPC's development package brings it.
 endif()
 
 # holdfast_api_protos(RESULT)

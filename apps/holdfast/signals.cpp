@@ -2,12 +2,15 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 
+#include "command.hpp"
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <holdfast/base/assert.hpp>
+#include <holdfast/base/clock.hpp>
 #include <holdfast/base/exit_code.hpp>
 
 namespace holdfast::app {
@@ -68,6 +71,12 @@ Signals::~Signals() {
     (void)!::write(wake_up, &end, 1);
     listener_.join();
     ::close(wake_up);
+}
+
+void wait_for_signal(const Context& context) {
+    constexpr std::chrono::hours a_while{1};
+    while (system_clock().sleep_until(std::chrono::steady_clock::now() + a_while, context.stop)) {
+    }
 }
 
 }  // namespace holdfast::app

@@ -9,6 +9,11 @@
 
 namespace holdfast::app {
 
+struct Context;
+
+// Returns at SIGINT or SIGTERM.
+void wait_for_signal(const Context& context);
+
 // One per process, made by main before other threads. The signals are handled, not blocked, so that
 // programs started meanwhile have them as usual.
 class Signals {

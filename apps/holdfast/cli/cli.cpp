@@ -37,6 +37,9 @@ CommandLine::CommandLine() {
     add_dsql();
     add_poolsim();
     add_schema();
+#ifdef HOLDFAST_WITH_SERVER
+    add_server();
+#endif
     add_bench();
     add_config();
     add_completion();

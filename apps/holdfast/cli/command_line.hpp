@@ -18,6 +18,7 @@
 #include "lock/lock.hpp"
 #include "poolsim/poolsim.hpp"
 #include "schema/schema.hpp"
+#include "server/server.hpp"
 
 namespace holdfast::app {
 
@@ -52,6 +53,8 @@ private:
     void add_poolsim_seeds(CLI::App& verb);
     void add_poolsim_plot(CLI::App& verb);
     void add_schema();
+    void add_server();
+    void add_server_start_dev(CLI::App& noun);
     void add_bench();
     void add_config();
     void add_completion();
@@ -83,6 +86,7 @@ private:
     DsqlLocalRequest dsql_local_;
     PoolsimRequest poolsim_;
     SchemaRequest schema_;
+    ServerRequest server_;
     BenchRequest bench_;
     std::string shell_;
 };

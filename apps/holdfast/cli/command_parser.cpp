@@ -72,13 +72,14 @@ CLI::App* CommandParser::add(CLI::App& above, const char* name, const char* help
     return added;
 }
 
-void CommandParser::add_setting(
+CLI::Option* CommandParser::add_setting(
     CLI::App& to, const char* names, const char* key, const char* help, Takes takes) {
     // Nothing is kept here: Config reads the results, and says where each value came from.
     CLI::Option* option =
         to.add_option_function<std::string>(names, [](const std::string&) {}, help);
     hints_[option].takes = takes;
     settings_.push_back({option, key});
+    return option;
 }
 
 void CommandParser::takes_choice(CLI::Option* option, std::vector<std::string> choices) {

@@ -30,11 +30,11 @@ public:
     std::variant<Request, Answer> parse(std::vector<std::string> words);
 
 protected:
-    void add_setting(CLI::App& to,
-                     const char* names,
-                     const char* key,
-                     const char* help,
-                     Takes takes = Takes::text);
+    CLI::Option* add_setting(CLI::App& to,
+                             const char* names,
+                             const char* key,
+                             const char* help,
+                             Takes takes = Takes::text);
     void takes_choice(CLI::Option* option, std::vector<std::string> choices);
     // What an unknown word below `command` is answered with, instead of the nearest known one.
     void explain_words(const CLI::App& command, std::string usage);

@@ -8,6 +8,7 @@
 
 #include "cli/answer.hpp"
 #include "dsql/serve.hpp"
+#include "signals.hpp"
 #include <fmt/core.h>
 
 #include <holdfast/base/error.hpp>

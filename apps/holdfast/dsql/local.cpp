@@ -9,6 +9,7 @@
 #include "cli/answer.hpp"
 #include "cli/terminal.hpp"
 #include "dsql/serve.hpp"
+#include "signals.hpp"
 #include "temp_folder.hpp"
 #include <fcntl.h>
 #include <fmt/core.h>

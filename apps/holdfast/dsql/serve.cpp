@@ -1,7 +1,5 @@
 #include "dsql/serve.hpp"
 
-#include <holdfast/base/clock.hpp>
-
 namespace holdfast::app {
 
 dsql::GatewayOptions gateway_options(const Context& context, const DsqlBehaviour& behaviour) {
@@ -22,12 +20,6 @@ std::unique_ptr<dsql::GatewayControl> serve_control(dsql::Gateway& gateway,
     return address.empty()
                ? nullptr
                : std::make_unique<dsql::GatewayControl>(gateway, HttpAddress::parse(address));
-}
-
-void wait_for_signal(const Context& context) {
-    constexpr std::chrono::hours a_while{1};
-    while (system_clock().sleep_until(std::chrono::steady_clock::now() + a_while, context.stop)) {
-    }
 }
 
 }  // namespace holdfast::app

@@ -18,7 +18,4 @@ namespace holdfast::app {
 [[nodiscard]] std::unique_ptr<dsql::GatewayControl> serve_control(dsql::Gateway& gateway,
                                                                   const std::string& address);
 
-// Returns at SIGINT or SIGTERM.
-void wait_for_signal(const Context& context);
-
 }  // namespace holdfast::app

@@ -18,6 +18,9 @@ using temporal::api::history::v1::HistoryEvent;
 void started(state::Run& run, const HistoryEvent& event) {
     const auto& attributes = event.workflow_execution_started_event_attributes();
     *run.mutable_started() = attributes;
+    if (event.has_user_metadata()) {
+        *run.mutable_user_metadata() = event.user_metadata();
+    }
     run.set_workflow_id(attributes.workflow_id());
     run.set_phase(state::PHASE_CREATED);
     run.set_status(WORKFLOW_EXECUTION_STATUS_RUNNING);
@@ -84,6 +87,7 @@ void activity_scheduled(state::Run& run, const HistoryEvent& event) {
     *activity.mutable_first_scheduled_time() = event.event_time();
     *activity.mutable_scheduled_time() = event.event_time();
     activity.set_attempt(1);
+    activity.set_scheduled_batch_event_id(run.last_first_event_id());
     (*run.mutable_activities())[event.event_id()] = activity;
 }
 
@@ -116,10 +120,10 @@ void signaled(state::Run& run, const HistoryEvent& event) {
 void child_initiated(state::Run& run, const HistoryEvent& event) {
     state::Child child;
     child.set_initiated_event_id(event.event_id());
+    child.set_initiated_batch_event_id(run.last_first_event_id());
     auto& initiated = *child.mutable_initiated();
     initiated = event.start_child_workflow_execution_initiated_event_attributes();
     initiated.clear_input();
-    initiated.clear_header();
     initiated.clear_memo();
     initiated.clear_search_attributes();
     (*run.mutable_children())[event.event_id()] = child;
@@ -131,11 +135,20 @@ void child_started(state::Run& run, const HistoryEvent& event) {
     HOLDFAST_ASSERT(found != run.mutable_children()->end());
     found->second.set_started_event_id(event.event_id());
     found->second.set_started_run_id(attributes.workflow_execution().run_id());
+    found->second.mutable_initiated()->clear_header();
 }
 
-state::External external(const HistoryEvent& event) {
+template <class Initiated>
+state::External external(const state::Run& run,
+                         const HistoryEvent& event,
+                         const Initiated& initiated) {
     state::External pending;
     pending.set_initiated_event_id(event.event_id());
+    pending.set_initiated_batch_event_id(run.last_first_event_id());
+    pending.set_namespace_(initiated.namespace_());
+    pending.set_namespace_id(initiated.namespace_id());
+    *pending.mutable_workflow_execution() = initiated.workflow_execution();
+    pending.set_control(initiated.control());
     return pending;
 }
 
@@ -221,7 +234,10 @@ bool apply_external(state::Run& run, const HistoryEvent& event) {
     auto& signals = *run.mutable_external_signals();
     switch (event.event_type()) {
         case EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED:
-            cancels[event.event_id()] = external(event);
+            cancels[event.event_id()] = external(
+                run,
+                event,
+                event.request_cancel_external_workflow_execution_initiated_event_attributes());
             return true;
         case EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_FAILED:
             cancels.erase(event.request_cancel_external_workflow_execution_failed_event_attributes()
@@ -232,7 +248,8 @@ bool apply_external(state::Run& run, const HistoryEvent& event) {
                               .initiated_event_id());
             return true;
         case EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED:
-            signals[event.event_id()] = external(event);
+            signals[event.event_id()] = external(
+                run, event, event.signal_external_workflow_execution_initiated_event_attributes());
             return true;
         case EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED:
             signals.erase(event.signal_external_workflow_execution_failed_event_attributes()
@@ -242,6 +259,29 @@ bool apply_external(state::Run& run, const HistoryEvent& event) {
             signals.erase(
                 event.external_workflow_execution_signaled_event_attributes().initiated_event_id());
             return true;
+        default:
+            return false;
+    }
+}
+
+bool apply_update(state::Run& run, const HistoryEvent& event) {
+    auto& updates = *run.mutable_updates();
+    switch (event.event_type()) {
+        case EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ADMITTED: {
+            const auto& admitted = event.workflow_execution_update_admitted_event_attributes();
+            updates[admitted.request().meta().update_id()].set_admitted_event_id(event.event_id());
+            return true;
+        }
+        case EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED: {
+            const auto& accepted = event.workflow_execution_update_accepted_event_attributes();
+            updates[accepted.protocol_instance_id()].set_accepted_event_id(event.event_id());
+            return true;
+        }
+        case EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED: {
+            const auto& completed = event.workflow_execution_update_completed_event_attributes();
+            updates[completed.meta().update_id()].set_completed_event_id(event.event_id());
+            return true;
+        }
         default:
             return false;
     }
@@ -404,6 +444,16 @@ struct Apply {
         (*run.mutable_request_ids())[note.request_id] = info;
     }
 
+    void operator()(const note::ExternalRequest& note) const {
+        const auto cancel = run.mutable_external_cancels()->find(note.initiated_event_id);
+        if (cancel != run.mutable_external_cancels()->end()) {
+            return cancel->second.set_request_id(note.request_id);
+        }
+        const auto signal = run.mutable_external_signals()->find(note.initiated_event_id);
+        HOLDFAST_ASSERT(signal != run.mutable_external_signals()->end());
+        signal->second.set_request_id(note.request_id);
+    }
+
     void operator()(const note::CloseAttempted& note) const { run.set_close_attempted(note.value); }
 };
 
@@ -411,7 +461,7 @@ struct Apply {
 
 void apply(state::Run& run, const HistoryEvent& event) {
     if (!apply_activity(run, event) && !apply_child(run, event) && !apply_external(run, event) &&
-        !apply_end(run, event)) {
+        !apply_update(run, event) && !apply_end(run, event)) {
         apply_rest(run, event);
     }
 }

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "history/command.hpp"
+#include "history/command/command.hpp"
 #include "history/outside.hpp"
 #include <fmt/format.h>
 

@@ -7,6 +7,7 @@
 
 #include "history/activity.hpp"
 #include "history/start.hpp"
+#include "history/start/cron.hpp"
 #include "history/workflow_task.hpp"
 
 namespace holdfast::server::history {
@@ -98,6 +99,9 @@ void time_out_run(Transition& transition) {
         failure.set_source("Server");
         failure.mutable_timeout_failure_info()->set_timeout_type(TIMEOUT_TYPE_START_TO_CLOSE);
         retry = retry_run(transition, failure);
+        if (!retry.next) {
+            retry.next = cron_run(transition, {.failure = &failure});
+        }
     }
     HistoryEvent event = transition.event(EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT);
     auto& attributes = *event.mutable_workflow_execution_timed_out_event_attributes();

@@ -24,6 +24,7 @@ struct Limits {
     std::int64_t history_events_suggest = 4096;
     std::size_t pending_max = 2000;  // Of activities, children, external signals, external cancels.
     std::int64_t signals_max = 10'000;
+    std::size_t updates_suggest = 1800;
     std::size_t buffered_events_max = 100;
     std::size_t buffered_bytes_max = 2 * mib;
     std::size_t last_failure_bytes_max = 4 * kib;

@@ -79,6 +79,12 @@ struct RequestId {
     std::int64_t event_id = 0;
 };
 
+// What another run knows a signal or a cancel of this run by.
+struct ExternalRequest {
+    std::int64_t initiated_event_id = 0;
+    std::string request_id;
+};
+
 // A close command met events that the worker has not seen.
 struct CloseAttempted {
     bool value = false;
@@ -99,6 +105,7 @@ using Note = std::variant<note::TransientScheduled,
                           note::ActivityRetried,
                           note::ActivityDispatched,
                           note::RequestId,
+                          note::ExternalRequest,
                           note::CloseAttempted>;
 
 }  // namespace holdfast::server::history

@@ -61,6 +61,12 @@ state::Run projection(state::Run run) {
         activity.clear_stamp();
         activity.clear_in_backoff();
     }
+    for (auto& [id, cancel] : *run.mutable_external_cancels()) {
+        cancel.clear_request_id();
+    }
+    for (auto& [id, signal] : *run.mutable_external_signals()) {
+        signal.clear_request_id();
+    }
     run.clear_request_ids();
     run.clear_state_transition_count();
     run.clear_buffered();

@@ -19,13 +19,6 @@ protected:
     }
 };
 
-Command continue_command() {
-    Command command;
-    command.set_command_type(COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION);
-    command.mutable_continue_as_new_workflow_execution_command_attributes();
-    return command;
-}
-
 Started with_retry(int attempts) {
     Started started;
     started.mutable_retry_policy()->set_maximum_attempts(attempts);
@@ -105,14 +98,10 @@ TEST_F(RunTest, ACancelOfAnUnknownTimerIsRefused) {
 
 TEST_F(RunTest, WhatItAsksForInItsLastCompletionIsNotDone) {
     HOLDFAST_CHECK("server H103");
-    Command child;
-    child.set_command_type(COMMAND_TYPE_START_CHILD_WORKFLOW_EXECUTION);
-    child.mutable_start_child_workflow_execution_command_attributes()->set_workflow_id("child");
-    child.mutable_start_child_workflow_execution_command_attributes()
-        ->mutable_workflow_type()
-        ->set_name("Child");
-    start_and_complete(
-        {start_timer_command("t", 1s), child, schedule_activity_command("a"), complete_command()});
+    start_and_complete({start_timer_command("t", 1s),
+                        start_child_command("child"),
+                        schedule_activity_command("a"),
+                        complete_command()});
     EXPECT_TRUE(
         history().ends_with("5 TimerStarted, 6 StartChildWorkflowExecutionInitiated, "
                             "7 ActivityTaskScheduled, 8 Completed"))
@@ -242,7 +231,7 @@ TEST_F(RunTest, ItContinuesAsNewNoSoonerThanASecondAfterItBegan) {
     start();
     advance(300ms);
     poll();
-    ASSERT_TRUE(complete({continue_command()}));
+    ASSERT_TRUE(complete({continue_as_new_command()}));
     EXPECT_EQ(run().status(), WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW);
     ASSERT_TRUE(last.next);
     EXPECT_EQ(span_of(last.next->started.first_workflow_task_backoff()), 700ms);
@@ -256,7 +245,7 @@ TEST_F(RunTest, WhatTheCommandDoesNotNameComesFromTheOldRunOrIsNotThere) {
     *started.mutable_workflow_run_timeout() = to_duration(60s);
     start(started);
     poll();
-    ASSERT_TRUE(complete({continue_command()}));
+    ASSERT_TRUE(complete({continue_as_new_command()}));
     const Started& next = last.next->started;
     EXPECT_EQ(next.workflow_type().name(), "Order");
     EXPECT_EQ(next.task_queue().name(), "queue");
@@ -267,6 +256,7 @@ TEST_F(RunTest, WhatTheCommandDoesNotNameComesFromTheOldRunOrIsNotThere) {
 
 TEST_F(RunTest, ADelayedStartWaits) {
     HOLDFAST_CHECK("server H24");
+    HOLDFAST_CHECK("server H221");
     Started started;
     *started.mutable_first_workflow_task_backoff() = to_duration(3s);
     start(started);
@@ -289,6 +279,8 @@ TEST_F(RunTest, ACancelRequestDoesNotWaitForADelayedStart) {
 }
 
 TEST_F(RunTest, ARepeatedSignalIsTakenOnceEvenAfterTheEnd) {
+    HOLDFAST_CHECK("server H213");
+    HOLDFAST_CHECK("server H214");
     start_and_complete({});
     ASSERT_TRUE(signal("pay", "request-1"));
     ASSERT_TRUE(signal("pay", "request-1"));
@@ -300,6 +292,7 @@ TEST_F(RunTest, ARepeatedSignalIsTakenOnceEvenAfterTheEnd) {
 }
 
 TEST_F(RunTest, SignalsAreBounded) {
+    HOLDFAST_CHECK("server H215");
     limits.signals_max = 1;
     start();
     EXPECT_TRUE(signal("one"));
@@ -335,16 +328,11 @@ TEST_F(RunTest, ACancelOfAChildOfTheSameCompletionIsRefused) {
     HOLDFAST_CHECK("server H111");
     start();
     poll();
-    Command child;
-    child.set_command_type(COMMAND_TYPE_START_CHILD_WORKFLOW_EXECUTION);
-    auto& attributes = *child.mutable_start_child_workflow_execution_command_attributes();
-    attributes.set_workflow_id("child");
-    attributes.mutable_workflow_type()->set_name("Child");
     Command cancel;
     cancel.set_command_type(COMMAND_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION);
     cancel.mutable_request_cancel_external_workflow_execution_command_attributes()->set_workflow_id(
         "child");
-    EXPECT_FALSE(complete({child, cancel}));
+    EXPECT_FALSE(complete({start_child_command("child"), cancel}));
     EXPECT_THAT(refusal->message, testing::HasSubstr("not allowed in same workflow task"));
 }
 

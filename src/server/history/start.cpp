@@ -43,7 +43,10 @@ void normalise_timeouts(Started& started, const Limits& limits) {
     *started.mutable_workflow_task_timeout() = to_duration(task);
 }
 
-void start_run(Transition& transition, Started started, const std::string& request_id) {
+void start_run(Transition& transition,
+               Started started,
+               const std::string& request_id,
+               const StartExtras& extras) {
     HOLDFAST_ASSERT(transition.run().next_event_id() == 1);
     const std::string& run_id = transition.run().run_id();
     started.set_original_execution_run_id(run_id);
@@ -66,11 +69,21 @@ void start_run(Transition& transition, Started started, const std::string& reque
     }
     HistoryEvent event = transition.event(EVENT_TYPE_WORKFLOW_EXECUTION_STARTED);
     *event.mutable_workflow_execution_started_event_attributes() = std::move(started);
+    if (extras.user_metadata) {
+        *event.mutable_user_metadata() = *extras.user_metadata;
+    }
+    *event.mutable_links() = extras.links;
     transition.add(std::move(event));
     transition.note(note::RequestId{.request_id = request_id,
                                     .event_type = EVENT_TYPE_WORKFLOW_EXECUTION_STARTED,
                                     .event_id = 1});
-    if (!in_first_backoff(transition.run())) {
+    if (!in_first_backoff(transition.run()) && !extras.withhold_first_task) {
+        transition.wake();
+    }
+}
+
+void schedule_first_task(Transition& transition) {
+    if (transition.run().phase() == state::PHASE_CREATED && !in_first_backoff(transition.run())) {
         transition.wake();
     }
 }

@@ -6,8 +6,10 @@
 
 #include "history/transition.hpp"
 #include <temporal/api/command/v1/message.pb.h>
+#include <temporal/api/common/v1/message.pb.h>
 #include <temporal/api/enums/v1/workflow.pb.h>
 #include <temporal/api/failure/v1/message.pb.h>
+#include <temporal/api/sdk/v1/user_metadata.pb.h>
 
 namespace holdfast::server::history {
 
@@ -17,10 +19,25 @@ using Started = temporal::api::history::v1::WorkflowExecutionStartedEventAttribu
 // workflow task by run.
 void normalise_timeouts(Started& started, const Limits& limits);
 
+// What event 1 has beside its attributes.
+struct StartExtras {
+    std::optional<temporal::api::sdk::v1::UserMetadata> user_metadata;
+    google::protobuf::RepeatedPtrField<temporal::api::common::v1::Link> links;
+    // A child gets its first workflow task when its parent knows of it: schedule_first_task().
+    bool withhold_first_task = false;
+};
+
 // Event 1, and the first workflow task unless it has to wait. `request_id` is what a repeated start
 // is known by. Requires: a run without events; `started` is complete but for the run ids of a first
 // run.
-void start_run(Transition& transition, Started started, const std::string& request_id);
+void start_run(Transition& transition,
+               Started started,
+               const std::string& request_id,
+               const StartExtras& extras = {});
+
+// The first workflow task that was withheld. Nothing if the run has had one, or waits for a
+// backoff.
+void schedule_first_task(Transition& transition);
 
 // The first workflow task of a run whose backoff is over.
 void end_first_backoff(Transition& transition);

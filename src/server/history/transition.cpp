@@ -71,6 +71,22 @@ void set_started_id(HistoryEvent& event, const StartedIds& started) {
     }
 }
 
+// A request that made a buffered event knows it by its id from now on.
+void remember_request(state::Run& run, const HistoryEvent& event) {
+    const auto& attributes = event.workflow_execution_options_updated_event_attributes();
+    const auto request = run.mutable_request_ids()->find(attributes.attached_request_id());
+    if (request != run.mutable_request_ids()->end()) {
+        request->second.set_event_id(event.event_id());
+    }
+}
+
+// So does an update that a reset admits.
+void remember_update(state::Run& run, const HistoryEvent& event) {
+    const auto& admitted = event.workflow_execution_update_admitted_event_attributes();
+    (*run.mutable_updates())[admitted.request().meta().update_id()].set_admitted_event_id(
+        event.event_id());
+}
+
 // Remembers the id that a start has just got, and tells a child that still runs.
 void remember_started(state::Run& run, const HistoryEvent& event, StartedIds& started) {
     if (event.event_type() == EVENT_TYPE_ACTIVITY_TASK_STARTED) {
@@ -101,6 +117,10 @@ bool Transition::workflow_task_started() const noexcept {
     return run_.workflow_task().started_event_id() != 0;
 }
 
+bool Transition::first() const noexcept {
+    return before_.next_event_id() == 1;
+}
+
 HistoryEvent Transition::event(EventType type) const {
     HistoryEvent event;
     event.set_event_type(type);
@@ -128,16 +148,16 @@ std::int64_t Transition::add(HistoryEvent event) {
 }
 
 // A batch is what a reader gets at once. The start of a workflow task stands alone in one, as if it
-// had been committed by itself.
+// had been committed by itself; only that of an eager start is in the run's first one.
 void Transition::write(HistoryEvent event, bool applied) {
-    const bool alone = event.event_type() == EVENT_TYPE_WORKFLOW_TASK_STARTED;
+    const bool alone = event.event_type() == EVENT_TYPE_WORKFLOW_TASK_STARTED && !first();
     event.set_task_id(source_.task_id());
-    const bool first = begin_batch_ || alone;
-    if (first) {
+    const bool begins = begin_batch_ || alone;
+    if (begins) {
         batches_.emplace_back();
     }
     begin_batch_ = alone;
-    append(run_, event, first);
+    append(run_, event, begins);
     if (!applied) {
         apply(run_, event);
     }
@@ -164,6 +184,12 @@ bool Transition::flush_buffer() {
         event.set_event_id(run_.next_event_id());
         set_started_id(event, started);
         remember_started(run_, event, started);
+        if (event.event_type() == EVENT_TYPE_WORKFLOW_EXECUTION_OPTIONS_UPDATED) {
+            remember_request(run_, event);
+        }
+        if (event.event_type() == EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ADMITTED) {
+            remember_update(run_, event);
+        }
         write(std::move(event), true);
     }
     changed_ = true;
@@ -183,6 +209,14 @@ std::optional<std::int64_t> Transition::unbuffer_timer(const std::string& timer_
     buffered.erase(fired);
     changed_ = true;
     return started;
+}
+
+void Transition::withdraw_task(Task::Kind kind, std::int64_t event_id) {
+    const auto found = std::find_if(tasks_.begin(), tasks_.end(), [&](const Task& task) {
+        return task.kind == kind && task.event_id == event_id;
+    });
+    HOLDFAST_ASSERT(found != tasks_.end());
+    tasks_.erase(found);
 }
 
 void Transition::restart() {

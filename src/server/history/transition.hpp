@@ -76,6 +76,9 @@ public:
     [[nodiscard]] bool open() const noexcept;
     [[nodiscard]] bool workflow_task_started() const noexcept;
 
+    // The run had no events before this transition.
+    [[nodiscard]] bool first() const noexcept;
+
     // An event of this moment, without an id.
     [[nodiscard]] temporal::api::history::v1::HistoryEvent event(EventType type) const;
 
@@ -85,6 +88,13 @@ public:
 
     void note(const Note& note);
     void add_task(Task task) { tasks_.push_back(task); }
+
+    // Those that were added so far. finish() may add the workflow task that is asked for, and drops
+    // all when the run closes.
+    [[nodiscard]] const std::vector<Task>& tasks() const noexcept { return tasks_; }
+
+    // For work that is done in this very step. Requires: the task was added.
+    void withdraw_task(Task::Kind kind, std::int64_t event_id);
     void continue_with(Continuation next) { next_ = std::move(next); }
 
     // The workflow has to see something: finish() schedules a workflow task if none is pending.

@@ -85,8 +85,11 @@ void advise(state::WorkflowTask& task, const Transition& transition) {
         task.add_suggest_continue_as_new_reasons(
             SUGGEST_CONTINUE_AS_NEW_REASON_TOO_MANY_HISTORY_EVENTS);
     }
+    if (run.updates().size() >= transition.limits().updates_suggest) {
+        task.add_suggest_continue_as_new_reasons(SUGGEST_CONTINUE_AS_NEW_REASON_TOO_MANY_UPDATES);
+    }
     task.set_suggest_continue_as_new(!task.suggest_continue_as_new_reasons().empty());
-    task.set_history_size_bytes(run.history_size_bytes());
+    task.set_history_size_bytes(transition.first() ? 0 : run.history_size_bytes());  // Stored ones.
 }
 
 state::WorkflowTask started_task(const Transition& transition, const Poll& poll) {

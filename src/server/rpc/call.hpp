@@ -25,12 +25,13 @@ namespace holdfast::server::rpc {
 
 // What a caller says of itself in metadata. Nothing of it is proven.
 struct Caller {
-    std::string client_name;
-    std::string client_version;
-    std::string namespace_hint;  // For routing; the request's own field decides.
-    std::string authorization;   // A secret. Never logged.
-    std::string supported_features;
-    std::string caller_type;
+    std::string client_name{};
+    std::string client_version{};
+    std::string supported_server_versions{};  // A range.
+    std::string namespace_hint{};             // For routing; the request's own field decides.
+    std::string authorization{};              // A secret. Never logged.
+    std::string supported_features{};
+    std::string caller_type{};
 };
 
 struct CallInfo {

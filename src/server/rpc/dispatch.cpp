@@ -27,8 +27,10 @@ Refusal unknown_method(std::string_view method) {
 
 Dispatch::Dispatch(Logger& log, DispatchLimits limits) : log_(log), limits_(limits) {}
 
-void Dispatch::add_raw(std::string method, RawHandler handler) {
-    const bool added = handlers_.emplace(std::move(method), std::move(handler)).second;
+void Dispatch::add_raw(std::string method, RawHandler handler, Gate gate) {
+    const bool added =
+        methods_.emplace(std::move(method), Method{.handler = std::move(handler), .gate = gate})
+            .second;
     HOLDFAST_ASSERT(added);
 }
 
@@ -50,20 +52,25 @@ void Dispatch::close() {
 }
 
 void Dispatch::run(const std::shared_ptr<Call>& call, std::string_view request) {
-    if (auto refusal = refused(call->info(), request.size())) {
+    const auto found = methods_.find(call->info().method);
+    if (found == methods_.end()) {
+        call->answer(unknown_method(call->info().method));
+        return;
+    }
+    const Method& method = found->second;
+    if (auto refusal = refused(call->info(), method, request.size())) {
         call->answer(std::move(*refusal));
         return;
     }
     remember(call);
-    if (!serving_) {  // It stopped in between, and may not have seen this call.
+    if (!admits(method.gate)) {  // It stopped in between, and may not have seen this call.
         call->answer(Refusal(StatusCode::unavailable, "Frontend is not healthy yet"));
         return;
     }
     std::optional<Refusal> thrown;
     call->begin_run();
     try {
-        const auto& handler = handlers_.find(call->info().method)->second;
-        handler(call, [&](google::protobuf::Message& message) {
+        method.handler(call, [&](google::protobuf::Message& message) {
             return decode(*call, request, message);
         });
     } catch (...) {
@@ -72,11 +79,10 @@ void Dispatch::run(const std::shared_ptr<Call>& call, std::string_view request) 
     call->end_run(std::move(thrown));
 }
 
-std::optional<Refusal> Dispatch::refused(const CallInfo& info, std::size_t bytes) const {
-    if (!handlers_.contains(info.method)) {
-        return unknown_method(info.method);
-    }
-    if (!serving_) {
+std::optional<Refusal> Dispatch::refused(const CallInfo& info,
+                                         const Method& method,
+                                         std::size_t bytes) const {
+    if (!admits(method.gate)) {
         return Refusal(StatusCode::unavailable, "Frontend is not healthy yet");
     }
     if (bytes > limits_.request_bytes) {  // Clients match the beginning, to fail a task for good.
@@ -84,6 +90,14 @@ std::optional<Refusal> Dispatch::refused(const CallInfo& info, std::size_t bytes
                        fmt::format("grpc: received message larger than max ({} vs. {})",
                                    bytes,
                                    limits_.request_bytes));
+    }
+    if (method.gate == Gate::always) {
+        return std::nullopt;
+    }
+    for (const Check& check : checks_) {
+        if (auto refusal = check(info)) {
+            return refusal;
+        }
     }
     return std::nullopt;
 }
@@ -133,8 +147,8 @@ std::size_t Dispatch::open_calls() const {
 
 std::vector<std::string> Dispatch::methods() const {
     std::vector<std::string> names;
-    names.reserve(handlers_.size());
-    for (const auto& [name, handler] : handlers_) {
+    names.reserve(methods_.size());
+    for (const auto& [name, method] : methods_) {
         names.push_back(name);
     }
     return names;

@@ -7,10 +7,12 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -26,12 +28,21 @@ struct DispatchLimits {
     int request_depth = 100;  // Messages within messages.
 };
 
-// Methods are added before the first call; after that, every function may be called from any
-// thread.
+// When a method is served.
+enum class Gate : std::uint8_t {
+    ready,   // Between open() and stop(), to callers that pass the checks.
+    always,  // Also before and after that, and unchecked: health.
+};
+
+// Methods and checks are added before the first call; after that, every function may be called from
+// any thread.
 class Dispatch {
 public:
     template <class Request, class Response>
     using Handler = std::function<void(const Request&, Reply<Response>)>;
+
+    // Looks at a call before its handler does. Requires: it does not block.
+    using Check = std::function<std::optional<Refusal>(const CallInfo&)>;
 
     // Requires: `log` outlives this object.
     explicit Dispatch(Logger& log, DispatchLimits limits = {});
@@ -39,14 +50,20 @@ public:
     // `method` is the full name, "/package.Service/Method". The request lives as long as the Reply.
     // Requires: a method is added once.
     template <class Request, class Response>
-    void add(std::string method, Handler<Request, Response> handler) {
-        add_raw(std::move(method), [handler = std::move(handler)](auto& call, auto& decode) {
+    void add(std::string method, Handler<Request, Response> handler, Gate gate = Gate::ready) {
+        auto raw = [handler = std::move(handler)](auto& call, auto& decode) {
             auto* request = google::protobuf::Arena::CreateMessage<Request>(&call->arena());
             if (decode(*request)) {
                 handler(*request, Reply<Response>(call));
             }
-        });
+        };
+        add_raw(std::move(method), std::move(raw), gate);
     }
+
+    // Checks run in the order in which they were added; the first refusal is the answer.
+    void add_check(Check check) { checks_.push_back(std::move(check)); }
+
+    [[nodiscard]] const DispatchLimits& limits() const noexcept { return limits_; }
 
     // A server starts closed: calls are refused as UNAVAILABLE until it is ready.
     void open();
@@ -71,17 +88,26 @@ private:
     using Decode = std::function<bool(google::protobuf::Message&)>;
     using RawHandler = std::function<void(const std::shared_ptr<Call>&, const Decode&)>;
 
-    void add_raw(std::string method, RawHandler handler);
+    struct Method {
+        RawHandler handler;
+        Gate gate;
+    };
+
+    void add_raw(std::string method, RawHandler handler, Gate gate);
+    [[nodiscard]] bool admits(Gate gate) const { return gate == Gate::always || serving_; }
     void remember(const std::shared_ptr<Call>& call);
     [[nodiscard]] std::vector<std::shared_ptr<Call>> open_calls_now();
-    [[nodiscard]] std::optional<Refusal> refused(const CallInfo& info, std::size_t bytes) const;
+    [[nodiscard]] std::optional<Refusal> refused(const CallInfo& info,
+                                                 const Method& method,
+                                                 std::size_t bytes) const;
     [[nodiscard]] bool decode(Call& call,
                               std::string_view bytes,
                               google::protobuf::Message& request) const;
 
     Logger& log_;
     const DispatchLimits limits_;
-    std::map<std::string, RawHandler, std::less<>> handlers_;
+    std::map<std::string, Method, std::less<>> methods_;
+    std::vector<Check> checks_;
     std::atomic<bool> serving_ = false;
 
     mutable std::mutex mutex_;

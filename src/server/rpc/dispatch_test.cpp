@@ -13,9 +13,9 @@ namespace holdfast::server::rpc {
 
 namespace {
 
-using test::DispatchTest;
-using test::StartRequest;
-using test::StartResponse;
+using tests::DispatchTest;
+using tests::StartRequest;
+using tests::StartResponse;
 
 TEST_F(DispatchTest, ARequestIsDecodedAndItsResponseEncoded) {
     serve([](const StartRequest& request, Reply<StartResponse> reply) {
@@ -27,26 +27,59 @@ TEST_F(DispatchTest, ARequestIsDecodedAndItsResponseEncoded) {
 
 TEST_F(DispatchTest, AnUnknownMethodIsUnimplementedInTheWordsThatClientsLookFor) {
     HOLDFAST_CHECK("server F21");
-    HOLDFAST_CHECK("server F22");
     const Refusal refusal = refusal_in(call_method("/temporal.api.X/Dance", ""));
     EXPECT_EQ(refusal.code, StatusCode::unimplemented);
     EXPECT_NE(refusal.message.find("unknown method Dance for service temporal.api.X"),
               std::string::npos);
     EXPECT_NE(refusal.message.find("is unimplemented"), std::string::npos);
+}
+
+TEST_F(DispatchTest, NoUnimplementedHasTheWordsThatClientsTakeForMissingCompression) {
+    HOLDFAST_CHECK("server F22");
     for (const char* word : {"decompress", "grpc-encoding", "compressor"}) {
-        EXPECT_EQ(refusal.message.find(word), std::string::npos) << word;
+        const Refusal sent =
+            dispatch.shape(refusal_in(call_method(std::string("/a.B/") + word, "")));
+        EXPECT_EQ(sent.code, StatusCode::unimplemented);
+        EXPECT_EQ(sent.message.find(word), std::string::npos) << sent.message;
+        EXPECT_EQ(log.count(word), 1U) << "the log keeps the text";
     }
+    const Refusal plain(StatusCode::unimplemented, "workflow pause is not enabled");
+    EXPECT_EQ(dispatch.shape(plain), plain);
+}
+
+TEST_F(DispatchTest, AMethodThatIsAlwaysServedKnowsNoGateAndNoCheck) {
+    dispatch.add<StartRequest, StartResponse>(
+        "/a.B/Always",
+        [](const StartRequest&, Reply<StartResponse> reply) { std::move(reply).send(); },
+        Gate::always);
+    dispatch.add_check([](const CallInfo&) { return Refusal(StatusCode::not_found, "no"); });
+    EXPECT_EQ(run_id(call_method("/a.B/Always", "")), "");
+    dispatch.stop();
+    EXPECT_EQ(run_id(call_method("/a.B/Always", "")), "");
+}
+
+TEST_F(DispatchTest, TheFirstCheckThatRefusesAnswers) {
+    serve([](const StartRequest&, Reply<StartResponse> reply) {
+        ADD_FAILURE() << "the handler runs";
+        std::move(reply).send();
+    });
+    dispatch.add_check([](const CallInfo&) { return std::nullopt; });
+    dispatch.add_check(
+        [](const CallInfo& info) { return Refusal(StatusCode::failed_precondition, info.method); });
+    dispatch.add_check([](const CallInfo&) { return Refusal(StatusCode::internal, "too late"); });
+    EXPECT_EQ(refusal_in(call("w")), Refusal(StatusCode::failed_precondition, tests::start));
 }
 
 TEST_F(DispatchTest, BytesThatAreNotARequestAreRefused) {
-    EXPECT_EQ(refusal_in(call_method(test::start, "\xff\xff\xff")).code,
+    EXPECT_EQ(refusal_in(call_method(tests::start, "\xff\xff\xff")).code,
               StatusCode::invalid_argument);
 }
 
 TEST_F(DispatchTest, AnIdThatIsNotUtf8IsRefused) {
     HOLDFAST_CHECK("server F42");
     const std::string workflow_id = "\x12\x02\xc3\x28";  // Field 2, two bytes.
-    EXPECT_EQ(refusal_in(call_method(test::start, workflow_id)).code, StatusCode::invalid_argument);
+    EXPECT_EQ(refusal_in(call_method(tests::start, workflow_id)).code,
+              StatusCode::invalid_argument);
 }
 
 TEST_F(DispatchTest, ARequestAboveTheLimitIsRefusedInTheWordsThatClientsLookFor) {

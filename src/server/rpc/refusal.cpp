@@ -1,11 +1,16 @@
 #include "rpc/refusal.hpp"
 
+#include <algorithm>
+#include <array>
+#include <cctype>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 #include <google/protobuf/message.h>
 #include <google/rpc/status.pb.h>
+#include <temporal/api/enums/v1/failed_cause.pb.h>
+#include <temporal/api/errordetails/v1/message.pb.h>
 
 #include <holdfast/base/error.hpp>
 #include <holdfast/base/log.hpp>
@@ -52,6 +57,29 @@ std::uint32_t hash_of(std::string_view text) {
     return hash;
 }
 
+// Go and Java look for these in an UNIMPLEMENTED, and send nothing compressed from then on.
+bool speaks_of_compression(std::string_view text) {
+    static constexpr std::array<std::string_view, 3> words{
+        "decompress", "grpc-encoding", "compressor"};
+    return std::ranges::any_of(words,
+                               [&](std::string_view word) { return text.find(word) != text.npos; });
+}
+
+// RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT is RpsLimit: without `prefix`, words in title case.
+std::string short_name(std::string_view name, std::string_view prefix) {
+    name.remove_prefix(name.starts_with(prefix) ? prefix.size() : 0);
+    std::string text;
+    bool begins = true;
+    for (const char letter : name) {
+        if (letter != '_') {
+            text += begins ? letter
+                           : static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+        }
+        begins = letter == '_';
+    }
+    return text;
+}
+
 std::string cut(std::string text) {
     text = valid_utf8(text);
     if (text.size() <= message_bytes_max) {
@@ -90,6 +118,10 @@ Refusal shaped(Refusal refusal, Logger& log) {
         const std::string hash = fmt::format("{:08x}", hash_of(refusal.message));
         log.error("internal failure", {{"hash", hash}, {"text", refusal.message}});
         refusal.message = "something went wrong, please retry (" + hash + ")";
+    } else if (refusal.code == StatusCode::unimplemented &&
+               speaks_of_compression(refusal.message)) {
+        log.error("misleading refusal", {{"text", refusal.message}});
+        refusal.message = "what was called is unimplemented";
     }
     refusal.message = cut(std::move(refusal.message));
     return refusal;
@@ -106,6 +138,19 @@ std::string status_details(const Refusal& refusal) {
     detail->set_type_url("type.googleapis.com/" + refusal.detail_type);
     detail->set_value(refusal.detail);
     return status.SerializeAsString();
+}
+
+std::optional<Exhaustion> exhaustion(const Refusal& refusal) {
+    namespace enums = temporal::api::enums::v1;
+    temporal::api::errordetails::v1::ResourceExhaustedFailure detail;
+    if (refusal.code != StatusCode::resource_exhausted ||
+        refusal.detail_type != detail.GetTypeName() || !detail.ParseFromString(refusal.detail)) {
+        return std::nullopt;
+    }
+    return Exhaustion{.cause = short_name(enums::ResourceExhaustedCause_Name(detail.cause()),
+                                          "RESOURCE_EXHAUSTED_CAUSE_"),
+                      .scope = short_name(enums::ResourceExhaustedScope_Name(detail.scope()),
+                                          "RESOURCE_EXHAUSTED_SCOPE_")};
 }
 
 }  // namespace holdfast::server::rpc

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <string>
 
 namespace google::protobuf {
@@ -59,10 +60,19 @@ struct Refusal {
 inline constexpr std::size_t message_bytes_max = 4000;
 
 // What leaves the server. Texts of INTERNAL and UNKNOWN may quote data: they are logged, and the
-// client gets the hash under which the log has them.
+// client gets the hash under which the log has them. The text of an UNIMPLEMENTED that clients
+// would take for missing compression is logged and replaced: they would not compress again.
 [[nodiscard]] Refusal shaped(Refusal refusal, Logger& log);
 
 // A serialised google.rpc.Status for the trailer grpc-status-details-bin; empty without a detail.
 [[nodiscard]] std::string status_details(const Refusal& refusal);
+
+// What a RESOURCE_EXHAUSTED says in metadata too: the cause and the scope of its detail, by their
+// short names (RpsLimit, Namespace). Nothing without that detail.
+struct Exhaustion {
+    std::string cause;
+    std::string scope;
+};
+[[nodiscard]] std::optional<Exhaustion> exhaustion(const Refusal& refusal);
 
 }  // namespace holdfast::server::rpc

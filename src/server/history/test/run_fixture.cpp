@@ -1,8 +1,10 @@
 #include "history/test/run_fixture.hpp"
 
 #include "history/apply.hpp"
+#include "history/checker/checker.hpp"
 #include "history/due.hpp"
 #include "history/projection.hpp"
+#include <gmock/gmock.h>
 #include <google/protobuf/util/message_differencer.h>
 
 namespace holdfast::server::history::tests {
@@ -29,8 +31,7 @@ std::string short_name(EventType type) {
 
 RunFixture::RunFixture() : run_{new_run("namespace-id", "run-1")} {}
 
-template <class Change>
-bool RunFixture::transition(const Change& change) {
+bool RunFixture::transition(const std::function<std::optional<Refusal>(Transition&)>& change) {
     Transition transition{run_, now_, source_, limits};
     refusal = change(transition);
     Finished finished = finish(transition);
@@ -45,6 +46,7 @@ bool RunFixture::transition(const Change& change) {
 }
 
 void RunFixture::check_rebuild() const {
+    EXPECT_THAT(problems_of(batches_), testing::IsEmpty()) << history();
     state::Run told = rebuild(new_run("namespace-id", "run-1"), batches_);
     for (const auto& event : run_.buffered()) {
         apply(told, event);
@@ -256,6 +258,23 @@ Command cancel_timer_command(const std::string& id) {
     Command command;
     command.set_command_type(COMMAND_TYPE_CANCEL_TIMER);
     command.mutable_cancel_timer_command_attributes()->set_timer_id(id);
+    return command;
+}
+
+Command start_child_command(const std::string& workflow_id, ParentClosePolicy policy) {
+    Command command;
+    command.set_command_type(COMMAND_TYPE_START_CHILD_WORKFLOW_EXECUTION);
+    auto& attributes = *command.mutable_start_child_workflow_execution_command_attributes();
+    attributes.set_workflow_id(workflow_id);
+    attributes.mutable_workflow_type()->set_name("Child");
+    attributes.set_parent_close_policy(policy);
+    return command;
+}
+
+Command continue_as_new_command() {
+    Command command;
+    command.set_command_type(COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION);
+    command.mutable_continue_as_new_workflow_execution_command_attributes();
     return command;
 }
 

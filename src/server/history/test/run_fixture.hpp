@@ -1,7 +1,8 @@
-// One run whose client, workers and clock are the test. After every transition the state is
-// compared with what its history tells.
+// One run whose client, workers and clock are the test. After every transition the history is
+// checked, and the state is compared with what it tells.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -77,9 +78,10 @@ protected:
     std::optional<Refusal> refusal;
     Result last;
 
+    // One transition that does this.
+    bool transition(const std::function<std::optional<Refusal>(Transition&)>& change);
+
 private:
-    template <class Change>
-    bool transition(const Change& change);
     void check_rebuild() const;
 
     CountingSource source_;
@@ -95,6 +97,9 @@ private:
 [[nodiscard]] Command cancel_activity_command(std::int64_t scheduled);
 [[nodiscard]] Command start_timer_command(const std::string& id, Span span);
 [[nodiscard]] Command cancel_timer_command(const std::string& id);
+[[nodiscard]] Command start_child_command(
+    const std::string& workflow_id, ParentClosePolicy policy = PARENT_CLOSE_POLICY_UNSPECIFIED);
+[[nodiscard]] Command continue_as_new_command();
 [[nodiscard]] Command marker_command(const std::string& name);
 [[nodiscard]] Command complete_command();
 [[nodiscard]] Command fail_command(const std::string& type = "", bool non_retryable = false);

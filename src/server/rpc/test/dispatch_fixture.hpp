@@ -15,7 +15,7 @@
 
 #include <holdfast/base/log_capture.hpp>
 
-namespace holdfast::server::rpc::test {
+namespace holdfast::server::rpc::tests {
 
 using StartRequest = temporal::api::workflowservice::v1::StartWorkflowExecutionRequest;
 using StartResponse = temporal::api::workflowservice::v1::StartWorkflowExecutionResponse;
@@ -87,4 +87,4 @@ protected:
     std::deque<Reply<StartResponse>> parked;
 };
 
-}  // namespace holdfast::server::rpc::test
+}  // namespace holdfast::server::rpc::tests
