@@ -8,6 +8,7 @@
 #include "cli/completion.hpp"
 #include "config.hpp"
 #include "schema/parts.hpp"
+#include "server/command_line.hpp"
 #include "version.hpp"
 
 #include <holdfast/base/error.hpp>
@@ -37,9 +38,7 @@ CommandLine::CommandLine() {
     add_dsql();
     add_poolsim();
     add_schema();
-#ifdef HOLDFAST_WITH_SERVER
-    add_server();
-#endif
+    add_server(*this, root_, server_, &hand_over_to_server);
     add_bench();
     add_config();
     add_completion();

@@ -82,6 +82,10 @@ CLI::Option* CommandParser::add_setting(
     return option;
 }
 
+void CommandParser::takes_file(CLI::Option* option) {
+    hints_[option].takes = Takes::file;
+}
+
 void CommandParser::takes_choice(CLI::Option* option, std::vector<std::string> choices) {
     hints_[option] = {
         .names = {}, .help = {}, .takes = Takes::choice, .choices = std::move(choices)};

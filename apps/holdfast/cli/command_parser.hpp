@@ -26,15 +26,17 @@ public:
     // A noun or a verb. `command` runs if nothing more follows it.
     CLI::App* add(CLI::App& above, const char* name, const char* help, Command command = {});
 
-    // `words` are those after the program's name. Invalid_argument for what is not understood.
-    std::variant<Request, Answer> parse(std::vector<std::string> words);
-
-protected:
     CLI::Option* add_setting(CLI::App& to,
                              const char* names,
                              const char* key,
                              const char* help,
                              Takes takes = Takes::text);
+    void takes_file(CLI::Option* option);
+
+    // `words` are those after the program's name. Invalid_argument for what is not understood.
+    std::variant<Request, Answer> parse(std::vector<std::string> words);
+
+protected:
     void takes_choice(CLI::Option* option, std::vector<std::string> choices);
     // What an unknown word below `command` is answered with, instead of the nearest known one.
     void explain_words(const CLI::App& command, std::string usage);

@@ -1,54 +1,55 @@
 // Command line of `holdfast server`.
-#include "cli/command_line.hpp"
+#include "server/command_line.hpp"
 
 namespace holdfast::app {
+namespace {
 
-void CommandLine::add_server() {
-    CLI::App* noun =
-        add(root_, "server", "Serve workers and clients of the Temporal SDKs from one database.");
-    noun->require_subcommand(1);
-    add_server_start_dev(*noun);
+constexpr const char* accepted = "Accepted for launchers of other servers, without effect";
+
+void add_accepted(CLI::App& verb, ServerRequest& into) {
+    verb.add_flag("--headless", into.headless, accepted);
+    verb.add_option("--http-port", into.http_port, accepted);
+    verb.add_option("--metrics-port", into.metrics_port, accepted);
+    verb.add_option("--ui-port", into.ui_port, accepted);
+    verb.add_option("--dynamic-config-value", into.dynamic_values, accepted)
+        ->allow_extra_args(false);
+    verb.add_option("--sqlite-pragma", into.sqlite_pragmas, accepted)->allow_extra_args(false);
 }
 
-// The names are those of the development server that the SDKs' test environments start, so that
-// they can start this one instead.
-void CommandLine::add_server_start_dev(CLI::App& noun) {
+}  // namespace
+
+// The names of the options are those of the development server that the SDKs' test environments
+// start, so that they can start this one instead.
+void add_server(CommandParser& to, CLI::App& root, ServerRequest& into, ServerVerb start_dev) {
+    CLI::App* noun =
+        to.add(root, "server", "Serve workers and clients of the Temporal SDKs from one database.");
+    noun->require_subcommand(1);
     CLI::App* verb =
-        add(noun,
-            "start-dev",
-            "Start a server on this machine, in memory unless a database is named.",
-            [this](const Context& context) { return server_start_dev(context, server_); });
-    hints_[verb->add_option("-f,--db-filename",
-                            server_.db_filename,
-                            "SQLite file, created if it does not exist; instead of --db")]
-        .takes = Takes::file;
+        to.add(*noun,
+               "start-dev",
+               "Start a server on this machine, in memory unless a database is named.",
+               [&into, start_dev](const Context& context) { return start_dev(context, into); });
+    to.takes_file(verb->add_option("-f,--db-filename",
+                                   into.db_filename,
+                                   "SQLite file, created if it does not exist; instead of --db"));
     verb->add_option("-n,--namespace",
-                     server_.namespaces,
+                     into.namespaces,
                      "Namespace created at start, beside default; may be repeated")
         ->allow_extra_args(false);
-    verb->add_option("-p,--port", server_.port, "Port of gRPC; 0 picks a free one")
+    verb->add_option("-p,--port", into.port, "Port of gRPC; 0 picks a free one")
         ->capture_default_str();
-    verb->add_option("--ip", server_.ip, "Address to listen on")->capture_default_str();
-    const auto level =
-        add_setting(*verb,
-                    "--log-level",
-                    "log.level",
-                    "Lowest level that is logged: debug, info, warn, error or never");
-    level->transform(CLI::Transformer({{"never", "off"}}));
-    const auto format = add_setting(*verb,
-                                    "--log-format",
-                                    "log.format",
-                                    "Format of log lines: text, pretty (the same) or json");
-    format->transform(CLI::Transformer({{"pretty", "text"}}));
-
-    const std::string accepted = "Accepted for launchers of other servers, without effect";
-    verb->add_flag("--headless", server_.headless, accepted);
-    verb->add_option("--http-port", server_.http_port, accepted);
-    verb->add_option("--metrics-port", server_.metrics_port, accepted);
-    verb->add_option("--ui-port", server_.ui_port, accepted);
-    verb->add_option("--dynamic-config-value", server_.dynamic_values, accepted)
-        ->allow_extra_args(false);
-    verb->add_option("--sqlite-pragma", server_.sqlite_pragmas, accepted)->allow_extra_args(false);
+    verb->add_option("--ip", into.ip, "Address to listen on")->capture_default_str();
+    to.add_setting(*verb,
+                   "--log-level",
+                   "log.level",
+                   "Lowest level that is logged: debug, info, warn, error or never")
+        ->transform(CLI::Transformer({{"never", "off"}}));
+    to.add_setting(*verb,
+                   "--log-format",
+                   "log.format",
+                   "Format of log lines: text, pretty (the same) or json")
+        ->transform(CLI::Transformer({{"pretty", "text"}}));
+    add_accepted(*verb, into);
 }
 
 }  // namespace holdfast::app

@@ -23,6 +23,10 @@ struct ServerRequest {
     std::vector<std::string> sqlite_pragmas;
 };
 
+// In the program holdfast-server.
 int server_start_dev(const Context& context, const ServerRequest& request);
+
+// In every other program: becomes holdfast-server, which lies beside it. Returns only by throwing.
+int hand_over_to_server(const Context& context, const ServerRequest& request);
 
 }  // namespace holdfast::app

@@ -1,0 +1,14 @@
+// The noun `server` in a tree of verbs.
+#pragma once
+
+#include "cli/command_parser.hpp"
+#include "server/server.hpp"
+
+namespace holdfast::app {
+
+using ServerVerb = int (*)(const Context&, const ServerRequest&);
+
+// Requires: `into` outlives every command of `to`.
+void add_server(CommandParser& to, CLI::App& root, ServerRequest& into, ServerVerb start_dev);
+
+}  // namespace holdfast::app
