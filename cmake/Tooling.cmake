@@ -75,9 +75,14 @@ add_library(holdfast_neighbours INTERFACE)
 target_compile_options(holdfast_neighbours INTERFACE
   -Wno-shadow $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 
+# For those who change one floor again and again: its targets are compiled file by file, unoptimised.
+set(HOLDFAST_QUICK "" CACHE STRING "Regular expression of targets that are rebuilt often")
+
 # holdfast_compile_together(TARGET)
 function(holdfast_compile_together target)
-  if(HOLDFAST_TOGETHER)
+  if(HOLDFAST_QUICK AND target MATCHES "${HOLDFAST_QUICK}")
+    target_compile_options(${target} PRIVATE -O0)
+  elseif(HOLDFAST_TOGETHER)
     set_target_properties(${target} PROPERTIES
       UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${HOLDFAST_TOGETHER_FILES})
     target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:holdfast_neighbours>)
