@@ -36,17 +36,11 @@ Health health_now(const std::function<Health()>& health) {
 }
 
 std::vector<HttpRoute> window(Metrics& metrics, std::function<Health()> health) {
-    return {{"GET",
-             "/metrics",
-             [&metrics](const std::string&) {
-                 return HttpAnswer{.body = metrics.expose(), .type = prometheus_text};
-             }},
-            {"GET", "/healthz", [](const std::string&) { return HttpAnswer{.body = "ok\n"}; }},
-            {"GET", "/readyz", [health = std::move(health)](const std::string&) {
-                 const Health now = health_now(health);
-                 return HttpAnswer{.status = now.ready ? 200 : 503,
-                                   .body = (now.ready ? "ready" : now.reason) + "\n"};
-             }}};
+    std::vector<HttpRoute> routes = health_routes(std::move(health));
+    routes.push_back({"GET", "/metrics", [&metrics](const std::string&) {
+                          return HttpAnswer{.body = metrics.expose(), .type = prometheus_text};
+                      }});
+    return routes;
 }
 
 // Each address that the host has, until one can be bound. Without SO_REUSEPORT, by which two
@@ -116,21 +110,25 @@ public:
     Server(const HttpAddress& address,
            std::vector<HttpRoute> routes,
            std::string_view setting,
-           const HttpOptions& options)
+           const HttpOptions& options,
+           HttpHandler others)
         : routes_(std::move(routes)),
-          own_host_(address.host),
+          others_(std::move(others)),
+          own_hosts_(options.hosts),
           same_origin_only_(options.same_origin_only) {
+        own_hosts_.push_back(address.host);
         UniqueFd listener = listening(address, setting);
         port_ = port_of(listener);
         http::Service service{
             .refusal = [this](const http::Request& request) { return refusal(request); },
-            .answer = [this](const http::Request& request) { return answer(request); }};
+            .answer = [this](const http::Request& request,
+                             const HttpRespond& respond) { answer(request, respond); }};
         loop_ = std::make_unique<http::Loop>(
             std::move(listener), std::move(service), options.limits, workers);
     }
 
     [[nodiscard]] int port() const noexcept { return port_; }
-    void stop() { loop_->stop(); }
+    void stop(Deadline drain) { loop_->stop(drain); }
 
 private:
     [[nodiscard]] const HttpRoute* route_of(const http::Request& request) const {
@@ -143,10 +141,10 @@ private:
         return nullptr;
     }
 
-    [[nodiscard]] std::optional<http::Reply> refusal(const http::Request& request) const {
+    [[nodiscard]] std::optional<HttpAnswer> refusal(const http::Request& request) const {
         if (same_origin_only_) {
-            if (const auto reason = http::cross_origin_refusal(request, own_host_)) {
-                return http::Reply{.answer = {.status = 403, .body = *reason + "\n"}};
+            if (const auto reason = http::cross_origin_refusal(request, own_hosts_)) {
+                return HttpAnswer{.status = 403, .body = *reason + "\n"};
             }
         }
         if (route_of(request) != nullptr) {
@@ -159,27 +157,33 @@ private:
             }
         }
         if (allowed.empty()) {
-            return http::Reply{.answer = {.status = 404, .body = "there is no such path\n"}};
+            return others_ ? std::nullopt
+                           : std::optional(
+                                 HttpAnswer{.status = 404, .body = "there is no such path\n"});
         }
         if (allowed.contains("GET")) {
             allowed.insert("HEAD");
         }
-        return http::Reply{
-            .answer = {.status = 405, .body = "this path does not support the method\n"},
-            .allow = fmt::format("{}", fmt::join(allowed, ", "))};
+        return HttpAnswer{.status = 405,
+                          .body = "this path does not support the method\n",
+                          .headers = {{"Allow", fmt::format("{}", fmt::join(allowed, ", "))}}};
     }
 
-    [[nodiscard]] http::Reply answer(const http::Request& request) const {
+    void answer(const http::Request& request, const HttpRespond& respond) const {
         try {
-            return {.answer = route_of(request)->answer(request.body)};
+            if (const HttpRoute* route = route_of(request)) {
+                respond(route->answer(request.body));
+            } else {
+                others_(request, respond);
+            }
         } catch (...) {
-            const std::string reason = describe(std::current_exception());
-            return {.answer = {.status = 500, .body = reason + "\n"}};
+            respond({.status = 500, .body = describe(std::current_exception()) + "\n"});
         }
     }
 
     std::vector<HttpRoute> routes_;
-    std::string own_host_;
+    HttpHandler others_;
+    std::vector<std::string> own_hosts_;
     bool same_origin_only_;
     int port_ = 0;
     std::unique_ptr<http::Loop> loop_;  // Last: it ends before what it calls.
@@ -215,8 +219,10 @@ HttpAddress HttpAddress::parse(std::string_view text) {
 HttpServer::HttpServer(const HttpAddress& address,
                        std::vector<HttpRoute> routes,
                        std::string_view setting,
-                       const HttpOptions& options)
-    : server_(std::make_unique<Server>(address, std::move(routes), setting, options)) {}
+                       const HttpOptions& options,
+                       HttpHandler others)
+    : server_(std::make_unique<Server>(
+          address, std::move(routes), setting, options, std::move(others))) {}
 
 HttpServer::~HttpServer() = default;
 
@@ -225,13 +231,27 @@ int HttpServer::port() const noexcept {
 }
 
 void HttpServer::stop() {
-    server_->stop();
+    stop(Deadline::after(std::chrono::seconds{0}));
+}
+
+void HttpServer::stop(Deadline drain) {
+    server_->stop(drain);
+}
+
+std::vector<HttpRoute> health_routes(std::function<Health()> health) {
+    return {{"GET", "/healthz", [](const std::string&) { return HttpAnswer{.body = "ok\n"}; }},
+            {"GET", "/readyz", [health = std::move(health)](const std::string&) {
+                 const Health now = health_now(health);
+                 return HttpAnswer{.status = now.ready ? 200 : 503,
+                                   .body = (now.ready ? "ready" : now.reason) + "\n"};
+             }}};
 }
 
 HttpEndpoint::HttpEndpoint(const HttpAddress& address,
                            Metrics& metrics,
                            std::function<Health()> health,
-                           const HttpLimits& limits)
-    : server_(address, window(metrics, std::move(health)), "metrics.address", {.limits = limits}) {}
+                           const HttpLimits& limits,
+                           std::string_view setting)
+    : server_(address, window(metrics, std::move(health)), setting, {.limits = limits}) {}
 
 }  // namespace holdfast

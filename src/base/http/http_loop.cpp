@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <utility>
@@ -35,12 +36,42 @@ bool would_block() {
 
 }  // namespace
 
+void Loop::Answers::put(Id id, std::string bytes) {
+    {
+        const std::lock_guard lock(mutex);
+        done.push_back({.id = id, .bytes = std::move(bytes)});
+    }
+    ::eventfd_write(wake.get(), 1);
+}
+
+// The one answer of a request, which is a failure if it is dropped without any.
+class Loop::Responder {
+public:
+    Responder(std::shared_ptr<Answers> answers, Id id, bool head_only)
+        : answers_(std::move(answers)), id_(id), head_only_(head_only) {}
+    Responder(const Responder&) = delete;
+    Responder& operator=(const Responder&) = delete;
+    ~Responder() { answer({.status = 500, .body = "the request was dropped unanswered\n"}); }
+
+    void answer(const HttpAnswer& answer) {
+        if (!answered_.exchange(true)) {
+            answers_->put(id_, to_bytes(answer, head_only_));
+        }
+    }
+
+private:
+    const std::shared_ptr<Answers> answers_;
+    const Id id_;
+    const bool head_only_;
+    std::atomic<bool> answered_ = false;
+};
+
 Loop::Loop(UniqueFd listener, Service service, const HttpLimits& limits, std::size_t workers)
     : listener_(std::move(listener)),
       service_(std::move(service)),
       limits_(limits),
-      wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-    HOLDFAST_ASSERT(wake_);
+      answers_(std::make_shared<Answers>(UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)))) {
+    HOLDFAST_ASSERT(answers_->wake);
     HOLDFAST_ASSERT(limits_.connections > 0);
     workers_.reserve(workers);
     try {
@@ -59,28 +90,47 @@ Loop::~Loop() {
 }
 
 void Loop::stop() {
-    std::call_once(stopped_, [this] {
+    stop(Deadline::after(std::chrono::seconds{0}));
+}
+
+void Loop::stop(Deadline drain) {
+    std::call_once(stopped_, [&] {
+        {
+            const std::lock_guard lock(mutex_);
+            drain_ = drain;
+        }
+        ::eventfd_write(answers_->wake.get(), 1);
+        if (thread_.joinable()) {
+            thread_.join();
+        }
         {
             const std::lock_guard lock(mutex_);
             stopping_ = true;
         }
         job_came_.notify_all();
-        ::eventfd_write(wake_.get(), 1);
-        if (thread_.joinable()) {
-            thread_.join();
-        }
         for (std::thread& worker : workers_) {
             worker.join();
         }
     });
 }
 
+bool Loop::drained(Deadline drain) {
+    if (std::exchange(accepting_, false)) {
+        for (auto each = connections_.begin(); each != connections_.end();) {
+            each = each->second.phase == Phase::reading ? close(each) : std::next(each);
+        }
+    }
+    return connections_.empty() || drain.passed();
+}
+
 void Loop::run() {
-    const auto stopping = [this] {
-        const std::lock_guard lock(mutex_);
-        return stopping_;
+    const auto done = [this] {
+        std::unique_lock lock(mutex_);
+        const std::optional<Deadline> drain = drain_;
+        lock.unlock();
+        return drain && drained(*drain);
     };
-    while (!stopping()) {
+    while (!done()) {
         wait_for_events();
         take_answers();
         if (polled_[1].revents != 0) {
@@ -104,7 +154,7 @@ void Loop::wait_for_events() {
     const bool accepts = can_accept();
     polled_.clear();
     polled_ids_.clear();
-    polled_.push_back({.fd = wake_.get(), .events = POLLIN, .revents = 0});
+    polled_.push_back({.fd = answers_->wake.get(), .events = POLLIN, .revents = 0});
     polled_.push_back({.fd = accepts ? listener_.get() : -1, .events = POLLIN, .revents = 0});
     for (const auto& [id, connection] : connections_) {
         if (connection.phase == Phase::answering) {
@@ -125,21 +175,26 @@ void Loop::wait_for_events() {
     }
 }
 
-int Loop::milliseconds_to_wait(bool accepts) const {
+int Loop::milliseconds_to_wait(bool accepts) {
     Deadline next = Deadline::after(idle_wait);
     for (const auto& [id, connection] : connections_) {
         if (connection.phase != Phase::answering) {
             next = next.earlier(connection.deadline);
         }
     }
-    if (!accepts && no_accept_before_) {
+    if (!accepts && accepting_ && no_accept_before_) {
         next = next.earlier(*no_accept_before_);
+    }
+    {
+        const std::lock_guard lock(mutex_);
+        next = drain_ ? next.earlier(*drain_) : next;
     }
     return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(next.remaining()).count());
 }
 
 bool Loop::can_accept() const {
-    return answering_ < limits_.connections && (!no_accept_before_ || no_accept_before_->passed());
+    return accepting_ && answering_ < limits_.connections &&
+           (!no_accept_before_ || no_accept_before_->passed());
 }
 
 // At most a quarter of the table at a time: what has come in full is served before it could be
@@ -198,7 +253,12 @@ Loop::Connections::iterator Loop::give_up(Connections::iterator connection) {
 
 Loop::Connections::iterator Loop::close(Connections::iterator connection) {
     bytes_to_write_ -= connection->second.out.size();
+    release_body(connection->second);
     return connections_.erase(connection);
+}
+
+void Loop::release_body(Connection& peer) {
+    bytes_of_bodies_ -= std::exchange(peer.held, 0);
 }
 
 void Loop::serve(Connections::iterator connection, short events) {
@@ -234,7 +294,7 @@ void Loop::read(Connections::iterator connection) {
             return;
         case RequestReader::State::malformed:
             peer.drain = true;
-            return begin_writing(connection, to_bytes({.answer = peer.reader.refusal()}, false));
+            return begin_writing(connection, to_bytes(peer.reader.refusal(), false));
         case RequestReader::State::body:
         case RequestReader::State::complete:
             return admit(connection);
@@ -246,17 +306,25 @@ void Loop::admit(Connections::iterator connection) {
     Connection& peer = connection->second;
     const bool complete = peer.reader.state() == RequestReader::State::complete;
     if (!std::exchange(peer.admitted, true)) {
-        std::optional<Reply> refusal = service_.refusal(peer.reader.request());
+        const std::optional<HttpAnswer> refusal = service_.refusal(peer.reader.request());
         if (refusal) {
             peer.drain = !complete;
             const bool head_only = peer.reader.request().method == "HEAD";
             return begin_writing(connection, to_bytes(*refusal, head_only));
         }
-        if (peer.reader.body_bytes() > HttpServer::body_bytes_max) {
+        const std::size_t bytes = peer.reader.body_bytes();
+        if (bytes > limits_.body_bytes) {
             peer.drain = true;
             const HttpAnswer answer{.status = 413, .body = "the body is too large\n"};
-            return begin_writing(connection, to_bytes({.answer = answer}, false));
+            return begin_writing(connection, to_bytes(answer, false));
         }
+        if (bytes > limits_.bodies_bytes - bytes_of_bodies_) {
+            peer.drain = !complete;
+            const HttpAnswer answer{.status = 503, .body = "too much is sent at once\n"};
+            return begin_writing(connection, to_bytes(answer, false));
+        }
+        peer.held = bytes;
+        bytes_of_bodies_ += bytes;
         if (!complete && peer.reader.expects_continue()) {
             return send_continue(connection);
         }
@@ -287,6 +355,7 @@ void Loop::begin_writing(Connections::iterator connection, std::string bytes) {
     while (bytes_to_write_ + bytes.size() > limits_.answer_bytes && evict(true)) {
     }
     Connection& peer = connection->second;
+    release_body(peer);
     bytes_to_write_ += bytes.size();
     peer.out = std::move(bytes);
     peer.phase = Phase::writing;
@@ -336,11 +405,11 @@ void Loop::take_answers() {
         return;
     }
     eventfd_t count = 0;
-    ::eventfd_read(wake_.get(), &count);
+    ::eventfd_read(answers_->wake.get(), &count);
     std::vector<Done> done;
     {
-        const std::lock_guard lock(mutex_);
-        done.swap(done_);
+        const std::lock_guard lock(answers_->mutex);
+        done.swap(answers_->done);
     }
     for (Done& each : done) {
         --answering_;
@@ -369,10 +438,11 @@ void Loop::work() {
         const Job job = std::move(jobs_.front());
         jobs_.pop_front();
         lock.unlock();
-        std::string bytes = to_bytes(service_.answer(job.request), job.request.method == "HEAD");
+        const auto responder =
+            std::make_shared<Responder>(answers_, job.id, job.request.method == "HEAD");
+        service_.answer(job.request,
+                        [responder](const HttpAnswer& answer) { responder->answer(answer); });
         lock.lock();
-        done_.push_back({.id = job.id, .bytes = std::move(bytes)});
-        ::eventfd_write(wake_.get(), 1);
     }
 }
 

@@ -55,15 +55,21 @@ std::string_view reason_phrase(int status) {
         {202, "Accepted"},
         {204, "No Content"},
         {400, "Bad Request"},
+        {401, "Unauthorized"},
         {403, "Forbidden"},
         {404, "Not Found"},
         {405, "Method Not Allowed"},
+        {409, "Conflict"},
         {411, "Length Required"},
         {413, "Content Too Large"},
         {417, "Expectation Failed"},
+        {429, "Too Many Requests"},
         {431, "Request Header Fields Too Large"},
+        {499, "Client Closed Request"},
         {500, "Internal Server Error"},
+        {501, "Not Implemented"},
         {503, "Service Unavailable"},
+        {504, "Gateway Timeout"},
         {505, "HTTP Version Not Supported"}};
     for (const auto& [known, phrase] : phrases) {
         if (known == status) {
@@ -74,16 +80,6 @@ std::string_view reason_phrase(int status) {
 }
 
 }  // namespace
-
-std::vector<std::string_view> Request::values(std::string_view name) const {
-    std::vector<std::string_view> found;
-    for (const auto& [known, value] : headers) {
-        if (known == name) {
-            found.emplace_back(value);
-        }
-    }
-    return found;
-}
 
 RequestReader::State RequestReader::refuse(int status, std::string_view reason) {
     refusal_ = {.status = status, .body = fmt::format("{}\n", reason)};
@@ -152,7 +148,10 @@ bool RequestReader::read_request_line(std::string_view line) {
         return false;
     }
     request_.method = method;
-    request_.path = target.substr(0, target.find_first_of("?#"));
+    const std::string_view asked = target.substr(0, target.find('#'));
+    const std::size_t mark = asked.find('?');
+    request_.path = asked.substr(0, mark);
+    request_.query = mark == std::string_view::npos ? std::string_view{} : asked.substr(mark + 1);
     return true;
 }
 
@@ -194,16 +193,17 @@ RequestReader::State RequestReader::check_headers() {
     return state_ = State::body;
 }
 
-std::string to_bytes(const Reply& reply, bool head_only) {
-    const HttpAnswer& answer = reply.answer;
-    std::string bytes = fmt::format(
-        "HTTP/1.1 {} {}\r\nContent-Length: {}\r\nContent-Type: {}\r\nConnection: close\r\n",
-        answer.status,
-        reason_phrase(answer.status),
-        answer.body.size(),
-        answer.type);
-    if (!reply.allow.empty()) {
-        bytes += fmt::format("Allow: {}\r\n", reply.allow);
+std::string to_bytes(const HttpAnswer& answer, bool head_only) {
+    std::string bytes = fmt::format("HTTP/1.1 {} {}\r\nContent-Length: {}\r\n",
+                                    answer.status,
+                                    reason_phrase(answer.status),
+                                    answer.body.size());
+    if (!answer.type.empty()) {
+        bytes += fmt::format("Content-Type: {}\r\n", answer.type);
+    }
+    bytes += "Connection: close\r\n";
+    for (const auto& [name, value] : answer.headers) {
+        bytes += fmt::format("{}: {}\r\n", name, value);
     }
     bytes += line_end;
     if (!head_only) {
@@ -213,3 +213,17 @@ std::string to_bytes(const Reply& reply, bool head_only) {
 }
 
 }  // namespace holdfast::http
+
+namespace holdfast {
+
+std::vector<std::string_view> ReceivedRequest::values(std::string_view name) const {
+    std::vector<std::string_view> found;
+    for (const auto& [known, value] : headers) {
+        if (known == name) {
+            found.emplace_back(value);
+        }
+    }
+    return found;
+}
+
+}  // namespace holdfast

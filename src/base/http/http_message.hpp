@@ -11,20 +11,7 @@
 
 namespace holdfast::http {
 
-struct Request {
-    std::string method;
-    std::string path;                                          // Without the query.
-    std::vector<std::pair<std::string, std::string>> headers;  // Names in lower case.
-    std::string body;
-
-    // The values of all headers with this name, which is in lower case.
-    [[nodiscard]] std::vector<std::string_view> values(std::string_view name) const;
-};
-
-struct Reply {
-    HttpAnswer answer;
-    std::string allow{};  // The value of the header Allow, for a 405.
-};
+using Request = ReceivedRequest;
 
 // Reads one request. Memory is bounded by `head_bytes_max` and by what the caller passes after the
 // head; the caller compares `body_bytes` with its own limit before it passes more.
@@ -64,6 +51,6 @@ private:
 };
 
 // The bytes of an answer, after which the connection closes. `head_only` leaves out the body.
-[[nodiscard]] std::string to_bytes(const Reply& reply, bool head_only);
+[[nodiscard]] std::string to_bytes(const HttpAnswer& answer, bool head_only);
 
 }  // namespace holdfast::http

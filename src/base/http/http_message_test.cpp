@@ -114,11 +114,11 @@ TEST(HttpRequestReader, RefusesAHeadWithoutEndAtTheLimit) {
 }
 
 TEST(HttpReply, SaysHowLongItIsAndThatTheConnectionEnds) {
-    EXPECT_EQ(to_bytes({.answer = {.status = 405, .body = "no\n"}, .allow = "GET, HEAD"}, false),
+    EXPECT_EQ(to_bytes({.status = 405, .body = "no\n", .headers = {{"Allow", "GET, HEAD"}}}, false),
               "HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 3\r\n"
               "Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n"
               "Allow: GET, HEAD\r\n\r\nno\n");
-    EXPECT_THAT(to_bytes({.answer = {.body = "ok\n"}}, true),
+    EXPECT_THAT(to_bytes({.body = "ok\n"}, true),
                 testing::AllOf(testing::HasSubstr("Content-Length: 3\r\n"),
                                testing::EndsWith("close\r\n\r\n")));
 }

@@ -5,14 +5,11 @@
 #include <stdexcept>
 #include <thread>
 
-#include <arpa/inet.h>
+#include "http/test/peer_fixture.hpp"
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <poll.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <holdfast/base/error.hpp>
@@ -24,69 +21,12 @@ namespace holdfast {
 namespace {
 
 using namespace std::chrono_literals;
+using test::Peer;
+using test::Peers;
+using test::peers_that_send;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-// A plain socket, so that the test does not depend on what it tests.
-class Peer {
-public:
-    Peer() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-        const int bytes = 65'536;  // So that a large answer does not fit on its way.
-        ::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
-    }
-    explicit Peer(int port) : Peer() { connect(port); }
-    ~Peer() { ::close(socket_); }
-    Peer(const Peer&) = delete;
-    Peer& operator=(const Peer&) = delete;
-
-    void connect(int port) {
-        sockaddr_in address{};
-        address.sin_family = AF_INET;
-        address.sin_port = htons(static_cast<std::uint16_t>(port));
-        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        const auto* generic = reinterpret_cast<const sockaddr*>(&address);
-        connected_ = ::connect(socket_, generic, sizeof address) == 0;
-    }
-    [[nodiscard]] bool connected() const { return connected_; }
-    void send(std::string_view text) const { EXPECT_TRUE(try_send(text)); }
-    [[nodiscard]] bool try_send(std::string_view text) const {
-        const ssize_t sent = ::send(socket_, text.data(), text.size(), MSG_NOSIGNAL);
-        return sent == static_cast<ssize_t>(text.size());
-    }
-    // Everything until the other side hangs up.
-    [[nodiscard]] std::string rest() const {
-        std::string all;
-        char buffer[4096];
-        while (true) {
-            pollfd wanted{.fd = socket_, .events = POLLIN, .revents = 0};
-            if (::poll(&wanted, 1, 20'000) != 1) {
-                return all + "(and then nothing for 20 s)";
-            }
-            const ssize_t got = ::recv(socket_, buffer, sizeof buffer, 0);
-            if (got <= 0) {
-                return all;
-            }
-            all.append(buffer, static_cast<std::size_t>(got));
-        }
-    }
-
-    // What has come, at least one byte.
-    [[nodiscard]] std::string next() const {
-        char buffer[64];
-        const ssize_t got = ::recv(socket_, buffer, sizeof buffer, 0);
-        return {buffer, static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
-    }
-    // Until the other side has hung up with bytes unsent.
-    void wait_for_reset() const {
-        pollfd wanted{.fd = socket_, .events = POLLRDHUP, .revents = 0};
-        EXPECT_EQ(::poll(&wanted, 1, 20'000), 1);
-    }
-
-private:
-    int socket_;
-    bool connected_ = false;
-};
 
 // While it lives, the process can open `count` more descriptors.
 class FewDescriptors {
@@ -126,17 +66,6 @@ protected:
         [this] { return ready ? Health{} : Health{false, "the database is away"}; },
         patient};
 };
-
-using Peers = std::vector<std::unique_ptr<Peer>>;
-
-Peers peers_that_send(int port, std::size_t count, std::string_view text) {
-    Peers peers;
-    for (std::size_t i = 0; i < count; ++i) {
-        peers.push_back(std::make_unique<Peer>(port));
-        peers.back()->send(text);
-    }
-    return peers;
-}
 
 constexpr std::string_view half = "GET /healthz HT";
 constexpr std::string_view other_half = "TP/1.1\r\nHost: here\r\n\r\n";
@@ -284,9 +213,9 @@ TEST(HttpRoutes, TakesABodyWhereARouteWantsOne) {
     EXPECT_THAT(failure, StartsWith("HTTP/1.1 500 "));
     EXPECT_THAT(failure, EndsWith("\r\n\r\nthere is none\n"));
     EXPECT_THAT(send("PUT /echo", "x"), HasSubstr("Allow: DELETE, POST\r\n"));
-    EXPECT_THAT(send("POST /echo", std::string(HttpServer::body_bytes_max, 'x')),
+    EXPECT_THAT(send("POST /echo", std::string(HttpLimits{}.body_bytes, 'x')),
                 StartsWith("HTTP/1.1 202 "));
-    EXPECT_THAT(send("POST /echo", std::string(HttpServer::body_bytes_max + 1, 'x')),
+    EXPECT_THAT(send("POST /echo", std::string(HttpLimits{}.body_bytes + 1, 'x')),
                 StartsWith("HTTP/1.1 413 "));
 }
 

@@ -37,11 +37,18 @@ bool same_name(std::string_view left, std::string_view right) {
 
 }  // namespace
 
-std::optional<std::string> cross_origin_refusal(const Request& request, std::string_view own_host) {
+std::optional<std::string> cross_origin_refusal(const Request& request,
+                                                std::span<const std::string> own_hosts) {
+    const auto is_own = [&](const std::string& host) {
+        return is_ip_address(host) || same_name(host, "localhost") ||
+               std::ranges::any_of(own_hosts, [&](const std::string& own) {
+                   return own == "*" || same_name(host, own);
+               });
+    };
     const auto hosts = request.values("host");
     const std::string authority(hosts.empty() ? std::string_view{} : hosts.front());
     const std::string host = host_without_port(authority);
-    if (!is_ip_address(host) && !same_name(host, "localhost") && !same_name(host, own_host)) {
+    if (!is_own(host)) {
         return fmt::format(
             "the Host header names '{}'; call this port by its IP address, as localhost or by the "
             "name that it listens on",

@@ -7,17 +7,17 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
-#include <string_view>
 
 #include "http/http_message.hpp"
 
 namespace holdfast::http {
 
-// Why the request is refused; nothing if it may pass. `own_host` is the name or address that the
-// server was told to listen on; other accepted hosts are `localhost` and IP addresses, since an
-// address cannot be rebound.
-[[nodiscard]] std::optional<std::string> cross_origin_refusal(const Request& request,
-                                                              std::string_view own_host);
+// Why the request is refused; nothing if it may pass. `own_hosts` are the names and
+// addresses that the server goes by, "*" for all; other accepted hosts are `localhost` and IP
+// addresses, since an address cannot be rebound.
+[[nodiscard]] std::optional<std::string> cross_origin_refusal(
+    const Request& request, std::span<const std::string> own_hosts);
 
 }  // namespace holdfast::http
