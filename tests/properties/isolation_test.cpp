@@ -103,13 +103,8 @@ std::vector<std::string> unproved(const Transaction& transaction) {
 // Statements that no transaction on DSQL has, and why.
 std::set<std::string> never_sent() {
     using namespace statements;
-    std::set<std::string> texts{on_dsql(insert_shard),     // The second one inserts it once,
-                                on_dsql(insert_dlq_task),  // and so does a letter that comes again.
-                                on_dsql(delete_attributes)};  // No search by attributes there.
-    for (const sql::Statement* const rows : insert_attributes) {
-        texts.insert(on_dsql(*rows));
-    }
-    return texts;
+    return {on_dsql(insert_shard),      // The second one inserts it once,
+            on_dsql(insert_dlq_task)};  // and so does a letter that comes again.
 }
 
 TEST(SnapshotIsolation, WhatATransactionDecidesByIsLockedOrWritten) {

@@ -346,11 +346,16 @@ void reset_in(sql::Tx& tx, LeaseProof& proof, const ResetRequest& request) {
     Appends history(tx, shard, request.history);
 
     proof.require();
-    const CurrentRun found = require_current(
-        workflow, request.expected_current, read_current_run(current_run.rows(), workflow));
-    const bool gives_way = current != nullptr || found.run == request.base.current.run;
-    if (!gives_way && found.state != RunState::completed) {
-        refuse_current(workflow, "completed", found);
+    const auto found = read_current_run(current_run.rows(), workflow);
+    if (!request.expected_current && found) {
+        refuse_current(workflow, "none", found);
+    }
+    if (request.expected_current) {
+        (void)require_current(workflow, *request.expected_current, found);
+        const bool gives_way = current != nullptr || found->run == request.base.current.run;
+        if (!gives_way && found->state != RunState::completed) {
+            refuse_current(workflow, "completed", found);
+        }
     }
     const sql::Guard base_guard = require_tokens(request.base, base);
     sql::Guard current_guard;
@@ -360,7 +365,12 @@ void reset_in(sql::Tx& tx, LeaseProof& proof, const ResetRequest& request) {
     require_absent(request.new_run, read_run(itself.rows(), workflow));
     history.require_parents();
 
-    move_current_run(tx, current_run, workflow, request.expected_current, request.new_run.current);
+    if (request.expected_current) {
+        move_current_run(
+            tx, current_run, workflow, *request.expected_current, request.new_run.current);
+    } else {
+        insert_current_run(tx, shard, workflow, request.new_run.current);
+    }
     history.write(tx);
     change_run(tx, shard, request.base, base_guard);
     if (current != nullptr) {
@@ -382,9 +392,7 @@ void require_removed(const WorkflowKey& workflow,
 
 void delete_visibility(sql::Tx& tx, NamespaceId ns, RunId run) {
     tx.exec(statements::delete_visibility, ns.value, run.value);
-    if (searches_attributes(tx.dialect())) {
-        tx.exec(statements::delete_attributes, ns.value, run.value);
-    }
+    tx.exec(statements::delete_attributes, ns.value, run.value);
 }
 
 }  // namespace

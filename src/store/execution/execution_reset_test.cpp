@@ -97,6 +97,20 @@ TEST_P(ResetStory, AnEarlierRunIsResetWhereTheCurrentOneIsCompleted) {
     EXPECT_EQ(find(closed).value().record.db_record_version, 2) << "it is left alone";
 }
 
+TEST_P(ResetStory, AnEarlierRunIsResetWhereTheCurrentOneWasRemoved) {
+    const Snapshot base = begin("order");
+    const Snapshot closed = follow(base);
+    executions.update({.lease = lease, .mutation = mutation(completed(closed))});
+    ResetRequest request = request_of(base);
+    request.base = mutation(completed(base), 2);
+    request.expected_current.reset();
+    EXPECT_THROW(executions.reset(request), CurrentWorkflowConditionFailed);
+    executions.remove({.lease = lease, .workflow = closed.workflow, .run = closed.current.run});
+    executions.reset(request);
+    EXPECT_EQ(current(base.workflow), request.new_run.current);
+    EXPECT_EQ(find(base).value().record.db_record_version, 3);
+}
+
 TEST_P(ResetStory, WhatIsNotAsItsWriterBelievesLeavesEverythingAsItWas) {
     HOLDFAST_CHECK("store 223");
     const Snapshot base = begin("order");

@@ -175,12 +175,7 @@ TEST_P(WriteStory, InfoStaysAsItIsUntilAWriteBringsAnother) {
     EXPECT_EQ(find(made).value().info, blob("new info"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, WriteStory, test::every_backend(), test::backend_name);
-
-// Where attributes are searched by.
-class AttributeStory : public WriteStory {};
-
-TEST_P(AttributeStory, AttributesAreReplacedAsAWholeHoweverManyThereAre) {
+TEST_P(WriteStory, AttributesAreReplacedAsAWholeHoweverManyThereAre) {
     HOLDFAST_CHECK("store 219");
     Snapshot made = snapshot(workflow("order"), RunId::random());
     made.visibility = record_of(made);
@@ -205,10 +200,7 @@ TEST_P(AttributeStory, AttributesAreReplacedAsAWholeHoweverManyThereAre) {
     EXPECT_EQ(found, many);
 }
 
-INSTANTIATE_TEST_SUITE_P(Searching,
-                         AttributeStory,
-                         testing::Values(test::Backend::sqlite, test::Backend::postgres),
-                         test::backend_name);
+INSTANTIATE_TEST_SUITE_P(Every, WriteStory, test::every_backend(), test::backend_name);
 
 }  // namespace
 }  // namespace holdfast::store::tests

@@ -9,13 +9,14 @@
 
 #include <holdfast/base/assert.hpp>
 #include <holdfast/base/error.hpp>
+#include <holdfast/sql/dialect.hpp>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace holdfast;
     for (const sql::Dialect& dialect : sql::every_dialect()) {
         try {
             const auto parsed = store::filter::parse({reinterpret_cast<const char*>(data), size});
-            store::VisibilityQuery query({}, parsed, dialect);
+            store::VisibilityQuery query({}, parsed);
             const sql::BuiltQuery built = std::move(query).page(std::nullopt, 10);
             HOLDFAST_ASSERT(built.text.find('\'') == std::string::npos);
             const sql::Rendered text = sql::render(dialect, built.name, built.text);

@@ -52,7 +52,7 @@ std::vector<std::string> keys_of(const json& value) {
 }
 
 json parse_value(const std::string& name, const sql::Json& value) {
-    require_name("a search attribute's name", name, name_bytes_max);
+    require_name("a search attribute's name", name, attribute_name_bytes_max);
     if (!is_attribute_name(name)) {
         throw InvalidArgument(
             fmt::format("the search attribute \"{}\" needs a name of letters, digits and _", name));
@@ -83,7 +83,7 @@ bool is_attribute_name(std::string_view name) noexcept {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
     };
     const auto is_part = [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); };
-    return !name.empty() && name.size() <= name_bytes_max && is_letter(name.front()) &&
+    return !name.empty() && name.size() <= attribute_name_bytes_max && is_letter(name.front()) &&
            std::all_of(name.begin(), name.end(), is_part);
 }
 

@@ -1,6 +1,7 @@
 // Search attributes: what they may be, and how they are compared.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -9,15 +10,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include <holdfast/sql/dialect.hpp>
 #include <holdfast/store/visibility.hpp>
 
 namespace holdfast::store {
 
-// Whether runs are searched by their attributes there. Aurora DSQL keeps them with the run only.
-[[nodiscard]] constexpr bool searches_attributes(const sql::Dialect& dialect) noexcept {
-    return dialect.search_tables;
-}
+// A name and a value are in the key of an index, with room to spare on every database.
+inline constexpr std::size_t attribute_name_bytes_max = 128;
 
 [[nodiscard]] bool is_attribute_name(std::string_view name) noexcept;
 

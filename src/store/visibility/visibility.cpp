@@ -100,7 +100,7 @@ std::map<RunStatus, std::int64_t> count_parsed(sql::Database& db,
                                                NamespaceId ns,
                                                const filter::Filter& parsed,
                                                const Call& call) {
-    VisibilityQuery query(ns, parsed, db.dialect());
+    VisibilityQuery query(ns, parsed);
     std::map<RunStatus, std::int64_t> counts;
     for (const sql::Row row :
          run(db, operation::count_visibility, call, std::move(query).counts()).rows) {
@@ -122,8 +122,7 @@ bool Visibility::replace(const VisibilityRecord& record, const Call& call) {
 void Visibility::remove(NamespaceId ns, RunId run, const Call& call) {
     transact(db_, operation::delete_visibility, call, [&](sql::Tx& tx) {
         // Without a row nothing belongs to it, unless it is inserted at this moment.
-        if (tx.count(statements::delete_visibility, ns.value, run.value) != 0 &&
-            searches_attributes(db_.dialect())) {
+        if (tx.count(statements::delete_visibility, ns.value, run.value) != 0) {
             tx.exec(statements::delete_attributes, ns.value, run.value);
         }
     });
@@ -148,7 +147,7 @@ VisibilityPage Visibility::list(NamespaceId ns,
     if (parsed.groups != filter::Groups::none) {
         throw InvalidArgument("runs are not listed by GROUP BY; count them, or leave it out");
     }
-    VisibilityQuery query(ns, parsed, db_.dialect());
+    VisibilityQuery query(ns, parsed);
     const sql::Rows rows =
         run(db_, operation::list_visibility, call, std::move(query).page(after, one_more)).rows;
     VisibilityPage page;
@@ -196,7 +195,7 @@ std::map<std::string, std::int64_t> Visibility::count_groups(NamespaceId ns,
         return counts;
     }
     const std::string attribute{filter::division};
-    VisibilityQuery query(ns, parsed, db_.dialect());
+    VisibilityQuery query(ns, parsed);
     const sql::Rows rows =
         run(db_, operation::count_visibility, call, std::move(query).counts_by(attribute)).rows;
     for (const sql::Row row : rows) {

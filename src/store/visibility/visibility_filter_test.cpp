@@ -434,11 +434,9 @@ public:
 TEST_P(Filters, FindWhatTheySayInTheirOrderEachRunOnce) {
     fill(60);
     std::vector<Subject> subjects = columns();
-    if (GetParam() != test::Backend::dsql) {
-        for (Subject& subject : attributes()) {
-            subjects.push_back(subject);
-            subjects.push_back(std::move(subject));  // As likely as a few columns.
-        }
+    for (Subject& subject : attributes()) {
+        subjects.push_back(subject);
+        subjects.push_back(std::move(subject));  // As likely as a few columns.
     }
     EXPECT_TRUE(rc::check("a filter finds the runs of which it is true", [&] {
         const Search search = random_search(subjects, 3);
@@ -487,7 +485,6 @@ TEST_P(Filters, TextStaysText) {
         EXPECT_TRUE(visibility.insert(made));
         runs.push_back(made);
     }
-    const bool has_attributes = GetParam() != test::Backend::dsql;
     for (const Record& run : runs) {
         const std::string text = quoted_text(run.workflow_id);
         for (const std::string& filter : {"WorkflowId = " + text,
@@ -498,9 +495,7 @@ TEST_P(Filters, TextStaysText) {
                 EXPECT_THAT(found(filter, 9), ElementsAre(run.run)) << filter;
             }
         }
-        if (has_attributes) {
-            EXPECT_THAT(found("note = " + text, 9), ElementsAre(run.run)) << text;
-        }
+        EXPECT_THAT(found("note = " + text, 9), ElementsAre(run.run)) << text;
         EXPECT_EQ(
             test::code_of([&] { (void)visibility.count(ns, "WorkflowId = 'a" + run.workflow_id); }),
             Code::invalid_argument)
@@ -523,13 +518,11 @@ TEST_P(Filters, TheLargestAreAnswered) {
     EXPECT_EQ(visibility.count(ns, filter + ")"), 2);
     EXPECT_EQ(
         visibility.count(ns, std::string(50, '(') + "WorkflowId = 'a'" + std::string(50, ')')), 1);
-    if (GetParam() != test::Backend::dsql) {
-        filter = "tag = 'ab'";
-        for (int i = 1; i < 200; ++i) {
-            filter += " AND NOT level > 9";
-        }
-        EXPECT_EQ(visibility.count(ns, filter), 1);
+    filter = "tag = 'ab'";
+    for (int i = 1; i < 200; ++i) {
+        filter += " AND NOT level > 9";
     }
+    EXPECT_EQ(visibility.count(ns, filter), 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, Filters, test::every_backend(), test::backend_name);

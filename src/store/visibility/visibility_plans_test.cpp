@@ -68,7 +68,7 @@ public:
         for (std::size_t i = 0; i < parsed.order.size(); ++i) {
             place.keys.emplace_back(at(99999s));
         }
-        VisibilityQuery query(NamespaceId{space}, parsed, db->dialect());
+        VisibilityQuery query(NamespaceId{space}, parsed);
         const sql::BuiltQuery built = std::move(query).page(place, 20);
         std::string text = built.text;
         for (std::size_t i = built.args.size(); i > 0; --i) {
@@ -102,7 +102,8 @@ TEST_P(VisibilityPlans, EachSearchWalksAlongItsIndexInTheOrderOfTheAnswer) {
           Case{"WorkflowType = 'type-7'", "executions_visibility_by_type"},
           Case{"ExecutionStatus = 'TimedOut'", "executions_visibility_by_status"},
           Case{"customer = 'workflow-7'", attributes},
-          Case{"HistoryLength IS NULL AND customer = 'workflow-7'", attributes}}) {
+          Case{"HistoryLength IS NULL AND customer = 'workflow-7'", attributes},
+          Case{"(customer = 'workflow-7') AND TemporalNamespaceDivision IS NULL", attributes}}) {
         const std::string text = plan(filter);
         EXPECT_NE(text.find(index), std::string::npos) << filter << "\n" << text;
         EXPECT_FALSE(std::regex_search(text, std::regex("Seq Scan|SCAN [av]|Sort|B-TREE")))

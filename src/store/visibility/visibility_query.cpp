@@ -79,10 +79,7 @@ void require_place(const std::vector<filter::Order>& order, const VisibilityPlac
 
 }  // namespace
 
-VisibilityQuery::VisibilityQuery(NamespaceId ns,
-                                 const filter::Filter& filter,
-                                 const sql::Dialect& dialect)
-    : filter_(filter), dialect_(dialect) {
+VisibilityQuery::VisibilityQuery(NamespaceId ns, const filter::Filter& filter) : filter_(filter) {
     const std::string in = parameter(sql::Param(ns.value));  // Is copied.
     where_ = fmt::format("v.namespace_id = {}", in);
     if (filter.where) {
@@ -95,9 +92,6 @@ VisibilityQuery::VisibilityQuery(NamespaceId ns,
 }
 
 void VisibilityQuery::begin(const Node& where) {
-    if (!searches_attributes(dialect_)) {
-        return;
-    }
     std::vector<const Condition*> must;
     if (where.kind == Node::Kind::condition) {
         must.push_back(&where.condition);
@@ -154,7 +148,6 @@ sql::BuiltQuery VisibilityQuery::counts() && {
 }
 
 sql::BuiltQuery VisibilityQuery::counts_by(const std::string& attribute) && {
-    require_searched(attribute);
     const std::string name = parameter(sql::Param(attribute));
     const std::string with_it = fmt::format(
         " LEFT JOIN visibility_attributes g ON g.namespace_id = v.namespace_id "
@@ -166,15 +159,6 @@ sql::BuiltQuery VisibilityQuery::counts_by(const std::string& attribute) && {
             .text = fmt::format("SELECT g.value, count(*) {} GROUP BY g.value",
                                 from_and_where(with_it)),
             .args = std::move(args_)};
-}
-
-void VisibilityQuery::require_searched(const std::string& attribute) const {
-    if (!searches_attributes(dialect_)) {
-        throw Unimplemented(
-            fmt::format("Aurora DSQL does not search by attributes, and {} is one; keep visibility "
-                        "in PostgreSQL or SQLite for that",
-                        attribute));
-    }
 }
 
 // SQLite joins CROSS in the order of the text.
@@ -208,7 +192,6 @@ std::string VisibilityQuery::text_of(const Condition& condition) {
                            parameter(sql::Param(condition.attribute)),
                            parameter(condition.values.front()));
     }
-    require_searched(condition.attribute);
     return attribute_test(condition);
 }
 

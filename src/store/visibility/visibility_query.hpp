@@ -16,17 +16,15 @@
 
 #include "visibility/filter.hpp"
 
-#include <holdfast/sql/dialect.hpp>
 #include <holdfast/sql/statement.hpp>
 #include <holdfast/store/visibility.hpp>
 
 namespace holdfast::store {
 
-// Requires: the filter, and the place, outlive this object. Throws Unimplemented if the database
-// does not search by something that the filter names.
+// Requires: the filter, and the place, outlive this object.
 class VisibilityQuery {
 public:
-    VisibilityQuery(NamespaceId ns, const filter::Filter& filter, const sql::Dialect& dialect);
+    VisibilityQuery(NamespaceId ns, const filter::Filter& filter);
     VisibilityQuery(const VisibilityQuery&) = delete;
     VisibilityQuery& operator=(const VisibilityQuery&) = delete;
 
@@ -42,7 +40,6 @@ public:
 
 private:
     void begin(const filter::Node& where);
-    void require_searched(const std::string& attribute) const;
     [[nodiscard]] std::string from_and_where(std::string_view joined = "") const;
 
     [[nodiscard]] std::string text_of(const filter::Node& node);
@@ -70,7 +67,6 @@ private:
     [[nodiscard]] std::string own(std::string text);
 
     const filter::Filter& filter_;
-    const sql::Dialect& dialect_;
     const filter::Condition* first_ = nullptr;  // The attribute where the search begins.
     std::string where_;
     std::vector<sql::Param> args_;

@@ -107,9 +107,6 @@ bool VisibilityRow::write(sql::Tx& tx, const sql::Statement& statement) const {
 }
 
 void VisibilityRow::write_attributes(sql::Tx& tx) const {
-    if (!searches_attributes(tx.dialect())) {
-        return;
-    }
     tx.exec(statements::delete_attributes, record_.ns.value, record_.run.value);
     const sql::Timestamp sort_time = record_.close_time.value_or(latest);
     // As many rows at once as the largest power of two that is left, so that there are few shapes.

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "test/store_fixture.hpp"
+#include "visibility/search_attributes.hpp"
 #include <fmt/core.h>
 
 namespace holdfast::store::tests {
@@ -57,9 +58,7 @@ public:
 
     // Of runs that have none.
     [[nodiscard]] std::int64_t attributes_left() const {
-        return GetParam() == test::Backend::dsql
-                   ? 0
-                   : db.number("SELECT count(*) FROM visibility_attributes");
+        return db.number("SELECT count(*) FROM visibility_attributes");
     }
 
     const NamespaceId ns = NamespaceId::random();
@@ -88,10 +87,8 @@ TEST_P(VisibilityStory, TheFirstInsertAndTheNewestReplacementStay) {
     late.version = 3;
     EXPECT_FALSE(visibility.replace(late)) << "or comes twice";
     EXPECT_EQ(visibility.find(ns, first.run), second);
-    if (GetParam() != test::Backend::dsql) {
-        EXPECT_THAT(list("customer = 'bob'"), IsEmpty());
-        EXPECT_THAT(list("customer = 'ann'"), ElementsAre("order"));
-    }
+    EXPECT_THAT(list("customer = 'bob'"), IsEmpty());
+    EXPECT_THAT(list("customer = 'ann'"), ElementsAre("order"));
 
     const VisibilityRecord unseen = run("straight to its end", 1);
     EXPECT_TRUE(visibility.replace(unseen)) << "the start may come later, or never";
@@ -346,33 +343,38 @@ TEST_P(VisibilityAttributes, ANameOfEveryRunIsNoNameOfAnAttribute) {
     EXPECT_THAT(list("ScheduleId = 'y'"), ElementsAre("temporal-sys-scheduler:y"));
 }
 
-// Kept with the run, but not searched by: a typed answer, and nothing was tried.
-TEST(VisibilityOnDsql, SearchesByAttributesAreUnimplemented) {
-    MigratedDatabase db{test::Backend::dsql};
-    Visibility visibility{db};
-    const VisibilityRecord record{.ns = NamespaceId::random(),
-                                  .run = RunId::random(),
-                                  .version = 1,
-                                  .workflow_id = "order",
-                                  .workflow_type = "order",
-                                  .search_attributes = {{"customer", {"\"ann\""}}}};
-    EXPECT_TRUE(visibility.insert(record));
-    EXPECT_EQ(visibility.find(record.ns, record.run), record);
-    for (const std::string_view filter : {"customer = 'ann'",
-                                          "customer STARTS_WITH 'a'",
-                                          "WorkflowId = 'order' AND NOT (customer IS NULL)"}) {
-        const auto refused =
-            error_of<Unimplemented>([&] { (void)visibility.list(record.ns, filter, 10); });
-        EXPECT_EQ(refused.code(), Code::unsupported) << filter;
-        EXPECT_EQ(refused.outcome(), Outcome::not_applied) << filter;
-        EXPECT_THROW((void)visibility.count(record.ns, filter), Unimplemented) << filter;
-    }
-    EXPECT_EQ(visibility.count(record.ns, "WorkflowId STARTS_WITH 'or' AND TaskQueue = ''"), 1)
-        << "columns are searched";
-    EXPECT_THROW((void)visibility.count_groups(record.ns, "GROUP BY TemporalNamespaceDivision"),
-                 Unimplemented);
-    visibility.remove(record.ns, record.run);
-    EXPECT_EQ(visibility.count(record.ns, ""), 0);
+TEST_P(VisibilityAttributes, TheLongestNameAndValueFitTheIndex) {
+    const std::string name(attribute_name_bytes_max, 'n');
+    const std::string value(searched_value_bytes_max, 'v');
+    VisibilityRecord longest = run("longest", 1);
+    longest.search_attributes = {{name, {'"' + value + '"'}}};
+    insert(longest);
+    EXPECT_THAT(list(fmt::format("{} = '{}'", name, value)), ElementsAre("longest"));
+    longest.search_attributes = {{name + "n", {"1"}}};
+    EXPECT_EQ(test::code_of([&] { visibility.insert(longest); }), Code::invalid_argument);
+}
+
+// Each of these texts is a moment, which takes two rows.
+TEST_P(VisibilityAttributes, AsManyValuesAsARunMayHaveAreReplacedAtOnce) {
+    const auto moments = [](int year) {
+        std::string all;
+        for (std::size_t i = 0; i < attribute_values_max; ++i) {
+            all += fmt::format(
+                "{}\"{}-01-01T00:{:02}:{:02}Z\"", all.empty() ? "[" : ",", year, i / 60, i % 60);
+        }
+        return all + "]";
+    };
+    VisibilityRecord many = run("many", 1);
+    many.search_attributes = {{"seen", {moments(2025)}}};
+    insert(many);
+    many.version = 7;
+    many.search_attributes = {{"seen", {moments(2026)}}};
+    EXPECT_TRUE(visibility.replace(many));
+    EXPECT_THAT(list("seen = '2026-01-01T00:00:07Z'"), ElementsAre("many"));
+    EXPECT_THAT(list("seen < '2026-01-01T00:00:00Z'"), IsEmpty());
+    many.version = 8;
+    many.search_attributes = {{"seen", {moments(2026)}}, {"one_more", {"1"}}};
+    EXPECT_EQ(test::code_of([&] { visibility.replace(many); }), Code::invalid_argument);
 }
 
 // Said before anything was tried, and not by the database, which stores no more in a column.
@@ -454,10 +456,7 @@ TEST_P(VisibilityStory, WhatCannotBeMeantIsRefusedAtTheDoor) {
 
 INSTANTIATE_TEST_SUITE_P(Every, VisibilityStory, test::every_backend(), test::backend_name);
 INSTANTIATE_TEST_SUITE_P(Every, VisibilitySearch, test::every_backend(), test::backend_name);
-INSTANTIATE_TEST_SUITE_P(Searched,
-                         VisibilityAttributes,
-                         testing::Values(test::Backend::sqlite, test::Backend::postgres),
-                         test::backend_name);
+INSTANTIATE_TEST_SUITE_P(Every, VisibilityAttributes, test::every_backend(), test::backend_name);
 
 }  // namespace
 }  // namespace holdfast::store::tests

@@ -171,7 +171,8 @@ struct ResolveRequest {
 // becomes the current one. `base` may be the current run or an earlier one.
 struct ResetRequest {
     ShardLease lease{};
-    RunId expected_current{};  // Else CurrentWorkflowConditionFailed.
+    // Else CurrentWorkflowConditionFailed. Empty: there is none, because it was removed.
+    std::optional<RunId> expected_current{};
     Mutation base{};
     // The current run's, where that is another than `base`. Without it the current run must be
     // completed, or be `base`. The write of the run that gives way completes it, else

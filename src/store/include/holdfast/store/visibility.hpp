@@ -62,7 +62,9 @@ struct VisibilityRecord {
 // Names of attributes are identifiers: letters, digits and _, not a digit first. A longer
 // text is kept, but searches do not find it.
 inline constexpr std::size_t searched_value_bytes_max = 255;
-inline constexpr std::size_t attribute_values_max = 1'000;  // Of a run, each element of a list.
+// Of a run, each element of a list. A text that is a moment takes two rows: all of them can be
+// deleted and written again in one transaction of 3,000 rows, beside the run itself.
+inline constexpr std::size_t attribute_values_max = 500;
 
 // What a run is sorted by, before its id decides.
 using SortKey = std::variant<std::int64_t, sql::Timestamp, std::string, Uuid>;
@@ -106,7 +108,7 @@ public:
     // that moves in the order meanwhile may be seen twice or not at all; the others are seen once.
     // Filters are Temporal's list filters, see docs/store.md; an empty one asks for all runs.
     // Requires: `filter` is one, and `after` comes from the same search. Else invalid_argument,
-    // with the place of the mistake. Unimplemented: the database does not search by that.
+    // with the place of the mistake.
     [[nodiscard]] VisibilityPage list(NamespaceId ns,
                                       std::string_view filter,
                                       std::int64_t page_size,
