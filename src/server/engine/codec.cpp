@@ -45,6 +45,31 @@ private:
     state::Run parts_;
 };
 
+// Takes what is in memory only out of a run, and puts it back at the end.
+class MemoryOnly {
+public:
+    explicit MemoryOnly(state::Run& run) : run_(run), close_attempted_(run.close_attempted()) {
+        run_.clear_close_attempted();
+        pending_updates_.swap(*run_.mutable_pending_updates());
+        for (const auto& [id, update] : pending_updates_) {
+            if (update.admitted_event_id() != 0) {  // Its event admits it for good.
+                (*run_.mutable_pending_updates())[id] = update;
+            }
+        }
+    }
+    ~MemoryOnly() {
+        run_.set_close_attempted(close_attempted_);
+        run_.mutable_pending_updates()->swap(pending_updates_);
+    }
+    MemoryOnly(const MemoryOnly&) = delete;
+    MemoryOnly& operator=(const MemoryOnly&) = delete;
+
+private:
+    state::Run& run_;
+    const bool close_attempted_;
+    google::protobuf::Map<std::string, state::PendingUpdate> pending_updates_;
+};
+
 std::string text_of(const Uuid& id) {
     return {reinterpret_cast<const char*>(id.bytes.data()), id.bytes.size()};
 }
@@ -226,6 +251,7 @@ StoredRun decode_run(const store::Execution& execution) {
 
 store::Blob encode_state(state::Run& run, const RunMeta& meta) {
     const Apart apart(run);
+    const MemoryOnly memory(run);
     stored::State kept;
     kept.set_min_reader(1);
     kept.mutable_run()->Swap(&run);
@@ -234,10 +260,7 @@ store::Blob encode_state(state::Run& run, const RunMeta& meta) {
         kept.mutable_wake()->set_fire_us(meta.wake->fire.time_since_epoch().count());
         kept.mutable_wake()->set_id(meta.wake->id);
     }
-    const bool close_attempted = kept.run().close_attempted();
-    kept.mutable_run()->clear_close_attempted();  // In memory only.
     store::Blob blob = encode(kept);
-    kept.mutable_run()->set_close_attempted(close_attempted);
     kept.mutable_run()->Swap(&run);
     return blob;
 }

@@ -36,7 +36,9 @@ void absorb(Draft& draft, history::Result result) {
     if (result.next) {
         draft.next = std::move(result.next);
     }
+    std::ranges::move(result.ended_updates, std::back_inserter(draft.ended_updates));
     draft.changed = draft.changed || result.changed;
+    draft.touched = draft.touched || result.touched;
 }
 
 matching::QueueKey queue_of(const history::state::Run& run,
@@ -58,13 +60,31 @@ matching::QueueKey queue_of(const history::state::Run& run,
     return key;
 }
 
+namespace {
+
+const temporal::api::common::v1::Priority& priority_message(const history::state::Run& run,
+                                                            const history::Task& task) {
+    return task.kind == Kind::activity ? activity_of(run, task).scheduled().priority()
+                                       : run.priority();
+}
+
+}  // namespace
+
 int priority_of(const history::state::Run& run, const history::Task& task) {
-    const auto& priority = task.kind == Kind::activity
-                               ? activity_of(run, task).scheduled().priority()
-                               : run.started().priority();
-    const int key = priority.priority_key();
+    const int key = priority_message(run, task).priority_key();
     constexpr int lowest = 5;
     return key <= 0 ? matching::default_priority : std::min(key, lowest);
+}
+
+Fairness fairness_of(const history::state::Run& run,
+                     const history::Task& task,
+                     const matching::QueueKey& queue) {
+    const bool sticky =
+        task.kind == Kind::workflow_task && queue.name == run.workflow_task().task_queue().name() &&
+        run.workflow_task().task_queue().kind() == temporal::api::enums::v1::TASK_QUEUE_KIND_STICKY;
+    const auto& priority = priority_message(run, task);
+    return sticky ? Fairness()
+                  : Fairness{.key = priority.fairness_key(), .weight = priority.fairness_weight()};
 }
 
 bool start_task(Draft& draft,
@@ -84,7 +104,8 @@ bool start_task(Draft& draft,
                                             .stamp = task.stamp,
                                             .request_id = poll.request_id,
                                             .identity = poll.identity,
-                                            .queue = queue});
+                                            .queue = queue,
+                                            .worker_version = poll.worker_version});
     if (refusal) {
         return false;
     }

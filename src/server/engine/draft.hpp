@@ -28,7 +28,11 @@ struct Draft {
     std::vector<history::Task> tasks{};  // Those that found no poll.
     std::optional<history::Continuation> next{};
     std::vector<Match> matches{};
+    std::vector<history::UpdateEnd> ended_updates{};
     bool changed = false;
+    bool touched = false;  // If nothing else: there is nothing to commit.
+
+    [[nodiscard]] bool empty() const noexcept { return !changed && !touched; }
 };
 
 // Adds the result of one more transition, which began with the run of the draft.
@@ -40,6 +44,14 @@ void absorb(Draft& draft, history::Result result);
                                           const history::Task& task,
                                           const matching::Matching& matching);
 [[nodiscard]] int priority_of(const history::state::Run& run, const history::Task& task);
+// The key between whose tasks its queue is fair. None on a sticky queue, which has one worker.
+struct Fairness {
+    std::string key{};
+    float weight = 0;  // 0 where none was given.
+};
+[[nodiscard]] Fairness fairness_of(const history::state::Run& run,
+                                   const history::Task& task,
+                                   const matching::QueueKey& queue);
 
 // Starts a task for a poll in a transition of its own. False if the poll gets nothing: the run
 // refused, and the draft is as it was; or the start made it outgrow a limit, and the draft ends it.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/engine_state.hpp"
+#include "engine/run_observer.hpp"
 #include "engine/store_turn.hpp"
 
 #include <holdfast/base/log.hpp>
@@ -72,9 +73,16 @@ bool Engine::State::begin_turn() {
 }
 
 void Engine::State::end_turn() {
-    const std::lock_guard lock(turns_mutex);
-    if (--turns == 0) {
+    RunObserver* const observer = parts.observer;
+    {
+        const std::lock_guard lock(turns_mutex);
+        if (--turns != 0) {
+            return;
+        }
         turns_ended.notify_all();
+    }
+    if (observer != nullptr) {  // From here on this object may be gone.
+        observer->idle();
     }
 }
 
@@ -236,8 +244,21 @@ Watch Engine::watch(const WorkflowKey& workflow,
     return watch;
 }
 
-EngineCounts Engine::counts() const noexcept {
-    return {.run_commits = state_->run_commits, .other_commits = state_->other_commits};
+void Engine::look_at_clock() {
+    state_->wakes.look();
+}
+
+EngineCounts Engine::counts() const {
+    return {.run_commits = state_->run_commits,
+            .other_commits = state_->other_commits,
+            .cached_workflows = state_->cache.workflows(),
+            .cached_bytes = state_->cache.bytes()};
+}
+
+void Engine::require_owned() const {
+    for (const auto& shard : state_->owned) {
+        shard->require_owned();
+    }
 }
 
 void Engine::start(const matching::QueueKey& queue,

@@ -53,10 +53,13 @@ public:
                                                           const Payloads& attributes) const = 0;
 };
 
+class RunObserver;
+
 struct EngineLimits {
     history::Limits run;
-    std::size_t cached_bytes_max = std::size_t{64} << 20;
+    std::size_t cached_bytes_max = std::size_t{24} << 20;
     std::chrono::seconds retention_jitter = std::chrono::minutes{30};
+    std::chrono::seconds retention_min{0};  // Of closed runs, whatever their namespace says.
 };
 
 struct EngineParts {
@@ -67,12 +70,18 @@ struct EngineParts {
     matching::Matching& matching;
     const Namespaces& namespaces;
     Logger& log;
+    RunObserver* observer = nullptr;
+    // Told of each run that is closed by a commit, to count it; `status` is the API's. Called in
+    // the run's turn: it must be quick, and not throw.
+    std::function<void(const std::string& namespace_id, int status)> run_closed = {};
 };
 
-// Counted, for tests and benchmarks.
+// Counted, for tests, benchmarks and metrics.
 struct EngineCounts {
     std::uint64_t run_commits = 0;    // Transactions that wrote a run.
     std::uint64_t other_commits = 0;  // Leases, re-armed wake-ups, deleted rows.
+    std::size_t cached_workflows = 0;
+    std::size_t cached_bytes = 0;
 };
 
 // Safe to share between threads.
@@ -95,7 +104,14 @@ public:
                               std::int64_t next_event_id,
                               std::function<void()> told) override;
 
-    [[nodiscard]] EngineCounts counts() const noexcept;
+    // The wall time of the clock has moved: looks at what is due by now. Does not block.
+    // Requires: it is called by an alarm.
+    void look_at_clock();
+
+    [[nodiscard]] EngineCounts counts() const;
+
+    // Throws unavailable if another process has the shard, as far as this one knows.
+    void require_owned() const;
 
     // matching::TaskStarter
     void start(const matching::QueueKey& queue,

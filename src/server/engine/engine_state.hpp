@@ -12,6 +12,7 @@
 #include "engine/run_cache.hpp"
 #include "engine/shard.hpp"
 #include "engine/transfers.hpp"
+#include "engine/update_waits.hpp"
 #include "engine/wakes.hpp"
 #include "engine/watches.hpp"
 
@@ -38,6 +39,8 @@ struct Engine::State {
                     const std::vector<history::Task>& tasks,
                     std::int64_t row);
     void fire(const store::TaskKey& key, const RunName& run);
+    // Fires what is due in the run then, without a row that outlives the process.
+    void look_again(const RunName& run, std::chrono::nanoseconds after);
     // Finds out what became of a write without an answer, until the database tells.
     void resolve(const WorkflowKey& workflow, std::shared_ptr<Unresolved> unresolved);
     // If the process dies before, the run is deleted at the end of its retention.
@@ -64,6 +67,7 @@ struct Engine::State {
     RunCache cache;
     Transfers transfers;
     Watches watches;
+    UpdateWaits update_waits;
     Wakes wakes;
 
     std::atomic<std::uint64_t> run_commits = 0;

@@ -3,8 +3,10 @@
 #include <optional>
 #include <utility>
 
+#include "engine/run_observer.hpp"
 #include "history/child/child.hpp"
 #include "history/outside.hpp"
+#include "history/start.hpp"
 #include "history/start/first_run.hpp"
 #include "history/start/policy.hpp"
 
@@ -27,6 +29,20 @@ const state::Run* run_in(StoreTurn& turn, const std::string& run_id) {
     return run == nullptr ? nullptr : *run;
 }
 
+// The run that goes on where this one was reset, and again; itself if it was not.
+std::string successor_of(StoreTurn& turn, std::string run_id) {
+    constexpr int resets_max = 100;
+    for (int resets = 0; resets < resets_max; ++resets) {
+        const state::Run* run = run_in(turn, run_id);
+        if (run == nullptr || run->phase() != state::PHASE_COMPLETED ||
+            run->reset_run_id().empty()) {
+            break;
+        }
+        run_id = run->reset_run_id();
+    }
+    return run_id;
+}
+
 // A refusal that passes: the errand comes again.
 void require_not_busy(const std::optional<Refusal>& refusal) {
     if (refusal && refusal->kind == history::Refused::busy) {
@@ -41,9 +57,10 @@ void tell_parent(Errand& errand, history::ChildReport report) {
     const WorkflowKey parent{report.parent_namespace_id, report.parent_workflow_id};
     errand.then(parent, [report = std::move(report)](StoreTurn& turn, Errand&) {
         // A parent that is gone or closed, or has heard of it, needs nothing.
-        (void)turn.change(report.parent_run_id, [&](history::Transition& transition) {
-            return history::child_closed(transition, report);
-        });
+        (void)turn.change(successor_of(turn, report.parent_run_id),
+                          [&](history::Transition& transition) {
+                              return history::child_closed(transition, report);
+                          });
     });
 }
 
@@ -94,13 +111,23 @@ void give_first_task(Errand& errand, const WorkflowKey& child, const std::string
     errand.then_at_home([](StoreTurn& home, Errand& self) { home.finish(self); });
 }
 
-// The parent closed before it knew of its child, which has done nothing yet.
-void give_up_child(Errand& errand, const WorkflowKey& child, const std::string& request_id) {
-    errand.then(child, [request_id](StoreTurn& turn, Errand&) {
-        const state::Run* run = run_in(turn, "");
+// The parent closed before it knew of its child, which has done nothing yet. One that a reset has
+// closed leaves the child to live by itself, or to be adopted.
+void give_up_child(StoreTurn& turn,
+                   Errand& errand,
+                   const WorkflowKey& child,
+                   const std::string& request_id) {
+    const state::Run* parent = run_in(turn, errand.run().run_id);
+    const bool lives = parent != nullptr && parent->closed_by_reset();
+    errand.then(child, [request_id, lives](StoreTurn& there, Errand&) {
+        const state::Run* run = run_in(there, "");
         if (run != nullptr && run->request_ids().contains(request_id) &&
             run->phase() == state::PHASE_CREATED) {
-            (void)turn.change("", [](history::Transition& transition) {
+            (void)there.change("", [&](history::Transition& transition) {
+                if (lives) {
+                    history::schedule_first_task(transition);
+                    return std::optional<Refusal>{};
+                }
                 return history::terminate_run(transition, history::parent_close_termination());
             });
         }
@@ -117,7 +144,7 @@ void report_start(Errand& errand,
             return history::child_started(transition, self.task().event_id, run_id);
         });
         if (refusal) {
-            return give_up_child(self, child, request_id);
+            return give_up_child(home, self, child, request_id);
         }
         give_first_task(self, child, run_id);
     });
@@ -132,8 +159,16 @@ void report_failed_start(Errand& errand, StartChildWorkflowExecutionFailedCause 
     });
 }
 
-void start_in(StoreTurn& turn, Errand& errand, const WorkflowKey& child, StartRequest request) {
+void start_in(StoreTurn& turn,
+              Errand& errand,
+              const WorkflowKey& child,
+              const state::Run& parent,
+              StartRequest request) {
     const std::string request_id = request.request_id;
+    const state::Run* running = parent.bases().empty() ? nullptr : run_in(turn, "");
+    if (running != nullptr && history::adopts(parent, errand.task().event_id, *running)) {
+        return report_start(errand, child, running->started().first_execution_run_id(), request_id);
+    }
     const auto answer = turn.start(std::move(request));
     if (const auto* started = std::get_if<StartAnswer>(&answer)) {
         return report_start(errand, child, started->run_id, request_id);
@@ -156,7 +191,7 @@ void start_child(StoreTurn& turn, Errand& errand) {
     const std::string request_id = history::child_request_id(*parent, initiated);
     switch (history::child_step(*parent, initiated)) {
         case history::ChildStep::nothing:
-            return give_up_child(errand, child, request_id);
+            return give_up_child(turn, errand, child, request_id);
         case history::ChildStep::schedule:
             return give_first_task(errand, child, pending.started_run_id());
         case history::ChildStep::start:
@@ -186,8 +221,8 @@ void start_child(StoreTurn& turn, Errand& errand) {
         request.extras.user_metadata = event.user_metadata();
     }
     request.extras.withhold_first_task = true;
-    errand.then(child, [child, request](StoreTurn& there, Errand& self) {
-        start_in(there, self, child, request);
+    errand.then(child, [child, copy, request](StoreTurn& there, Errand& self) {
+        start_in(there, self, child, copy, request);
     });
 }
 
@@ -239,7 +274,7 @@ std::optional<Refusal> refuse_stranger(const state::Run& run,
     if (!child_only) {
         return std::nullopt;
     }
-    return history::refuse_other_parent(run, sender.workflow_id(), sender.run_id());
+    return history::refuse_other_parent(run, sender);
 }
 
 void signal_external(StoreTurn& turn, Errand& errand) {
@@ -308,7 +343,11 @@ void cancel_external(StoreTurn& turn, Errand& errand) {
 }  // namespace
 
 Errand::Errand(Engine::State& engine, RunName run, history::Task task, std::int64_t row)
-    : engine_(engine), run_(std::move(run)), task_(task), row_(row) {}
+    : engine_(engine),
+      run_(std::move(run)),
+      task_(task),
+      row_(row),
+      work_(engine.parts.observer != nullptr ? engine.parts.observer->work() : nullptr) {}
 
 void Errand::then(WorkflowKey workflow, Work work) {
     steps_.push_back({std::move(workflow), std::move(work)});

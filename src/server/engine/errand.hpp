@@ -47,6 +47,7 @@ private:
     const RunName run_;
     const history::Task task_;
     const std::int64_t row_;
+    const std::shared_ptr<void> work_;  // Lives as long as this is under way.
     std::deque<Step> steps_;
 };
 

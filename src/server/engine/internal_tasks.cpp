@@ -50,12 +50,16 @@ void Engine::State::offer_rest(const state::Run& run,
             begin_errand({run.namespace_id(), run.workflow_id(), run.run_id()}, task, row);
             continue;
         }
-        parts.matching.add(queue_of(run, task, parts.matching),
+        const matching::QueueKey queue = queue_of(run, task, parts.matching);
+        Fairness fairness = fairness_of(run, task, queue);
+        parts.matching.add(queue,
                            {.workflow_id = run.workflow_id(),
                             .run_id = run.run_id(),
                             .event_id = task.event_id,
                             .stamp = task.stamp,
                             .priority = priority_of(run, task),
+                            .fairness_key = std::move(fairness.key),
+                            .fairness_weight = fairness.weight,
                             .created = now(),
                             .expiry = expiry_of(run, task),
                             .row = row});
@@ -93,6 +97,8 @@ void Engine::State::bring_back(const stored::Transfer& row, std::int64_t id) {
              .event_id = row.tasks(i).event_id(),
              .stamp = row.tasks(i).stamp(),
              .priority = row.tasks(i).priority(),
+             .fairness_key = row.tasks(i).fairness_key(),
+             .fairness_weight = row.tasks(i).fairness_weight(),
              .created = now(),
              .expiry = std::nullopt,
              .row = id});

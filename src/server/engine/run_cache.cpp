@@ -7,7 +7,16 @@ namespace holdfast::server::engine {
 namespace {
 
 constexpr std::size_t tail_bytes_max = std::size_t{256} << 10;
-constexpr std::size_t run_bytes = 4096;  // What a run takes beside what is counted.
+constexpr std::size_t run_bytes = 8192;  // What a run takes beside what is counted, as measured.
+
+// What of it cannot be read again. Requires: no turn of the workflow is under way.
+bool must_stay(const CachedWorkflow& workflow) {
+    return std::ranges::any_of(workflow.runs, [](const auto& run) {
+        const history::state::Run& known = run.second.run;
+        return known.workflow_task().speculative() || !known.pending_updates().empty() ||
+               run.second.queries.any();
+    });
+}
 
 }  // namespace
 
@@ -50,12 +59,17 @@ std::size_t RunCache::bytes() const {
     return bytes_;
 }
 
+std::size_t RunCache::workflows() const {
+    const std::lock_guard lock(mutex_);
+    return entries_.size();
+}
+
 void RunCache::evict_locked() {
     auto place = order_.begin();
     while (bytes_ > bytes_max_ && place != order_.end()) {
         const auto found = entries_.find(*place);
         ++place;
-        if (found->second.workflow.use_count() == 1) {
+        if (found->second.workflow.use_count() == 1 && !must_stay(*found->second.workflow)) {
             bytes_ -= found->second.bytes;
             order_.erase(found->second.place);
             entries_.erase(found);

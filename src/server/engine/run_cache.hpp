@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/codec.hpp"
+#include "engine/query/buffered_queries.hpp"
 #include "history/times.hpp"
 #include <temporal/api/history/v1/message.pb.h>
 
@@ -27,6 +28,8 @@ struct CachedRun {
     // rest gets them without a read.
     std::vector<temporal::api::history::v1::History> tail;
     std::size_t tail_bytes = 0;
+
+    BufferedQueries queries;
 };
 
 // All of a workflow id that is known. Belongs to the turns of the workflow.
@@ -36,7 +39,8 @@ struct CachedWorkflow {
     std::map<std::string, CachedRun> runs;  // By run id.
 };
 
-// Safe to share between threads. Holds at most so many bytes of what is not in use, by a guess.
+// Safe to share between threads. Holds at most so many bytes of what is not in use, by a guess;
+// what cannot be read again is in use.
 class RunCache {
 public:
     using Key = std::pair<std::string, std::string>;  // Namespace id and workflow id.
@@ -50,6 +54,7 @@ public:
     void forget(const Key& key);
 
     [[nodiscard]] std::size_t bytes() const;
+    [[nodiscard]] std::size_t workflows() const;
 
 private:
     struct Entry {

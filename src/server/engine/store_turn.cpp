@@ -39,6 +39,15 @@ history::Time newest_of(const state::Run& run) {
                      history::time_of(task.started_time())});
 }
 
+// Next attempts of activities go to their queue. That is stored, but says nothing new of the run:
+// its count of transitions stays.
+bool only_dispatches(const Draft& draft) {
+    return draft.batches.empty() && !draft.tasks.empty() &&
+           std::ranges::all_of(draft.tasks, [](const history::Task& task) {
+               return task.kind == history::Task::Kind::activity;
+           });
+}
+
 }  // namespace
 
 StoreTurn::StoreTurn(Engine::State& engine, WorkflowKey workflow)
@@ -50,6 +59,7 @@ StoreTurn::StoreTurn(Engine::State& engine, WorkflowKey workflow)
 
 // Of a chain of runs the last one is looked at; the others are read again if they should be.
 StoreTurn::~StoreTurn() {
+    settle_queries();
     if (workflow_->current_known && workflow_->current) {
         const std::string current = workflow_->current->run.text();
         std::erase_if(workflow_->runs, [&](const auto& run) {
@@ -134,9 +144,10 @@ std::optional<Refusal> StoreTurn::change(const std::string& run_id, const Change
     CachedRun& cached = *std::get<CachedRun*>(loaded);
     std::optional<Refusal> refusal;
     Draft draft = draft_of(cached, change, refusal);
-    if (draft.changed) {
+    if (!draft.empty()) {
         match_tasks(draft, engine_.parts.matching, now_for(cached), source_, engine_.limits.run);
         commit(cached, std::move(draft));
+        offer_updates(cached);
     }
     return refusal;
 }
@@ -153,8 +164,13 @@ std::optional<Refusal> StoreTurn::change_and_take(
     CachedRun& cached = *std::get<CachedRun*>(loaded);
     std::optional<Refusal> refusal;
     Draft draft = draft_of(cached, change, refusal);
-    if (!draft.changed) {
+    if (draft.empty()) {
         return refusal;
+    }
+    matching::PollInfo caller{.request_id = "request-from-RespondWorkflowTaskCompleted",
+                              .identity = identity};
+    if (draft.run.has_worker_version()) {  // Of the completion.
+        caller.worker_version = draft.run.worker_version();
     }
     // The caller is the poll of the workflow task that follows, if it did not fail.
     const auto follows =
@@ -164,9 +180,10 @@ std::optional<Refusal> StoreTurn::change_and_take(
         const history::Task next = *follows;
         draft.tasks.erase(follows);
         queue = draft.run.workflow_task().task_queue().name();
-        const matching::PollInfo caller{.request_id = "request-from-RespondWorkflowTaskCompleted",
-                                        .identity = identity};
-        if (!start_task(draft, next, caller, queue, now_for(cached), source_, engine_.limits.run)) {
+        const std::int64_t transitions = draft.run.state_transition_count();
+        if (start_task(draft, next, caller, queue, now_for(cached), source_, engine_.limits.run)) {
+            draft.run.set_state_transition_count(transitions);  // A part of the completion.
+        } else {
             if (stands(draft.run, next)) {
                 draft.tasks.push_back(next);
             }
@@ -174,10 +191,12 @@ std::optional<Refusal> StoreTurn::change_and_take(
         }
     }
     match_tasks(draft, engine_.parts.matching, now_for(cached), source_, engine_.limits.run);
-    const std::string id = draft.run.run_id();
     commit(cached, std::move(draft));
+    if (queue.empty() && !refusal) {
+        queue = take_updates(cached, caller);
+    }
     if (!queue.empty()) {
-        fill_workflow_task(workflow_->runs.at(id), "", task);
+        fill_workflow_task(cached, "", task);
     }
     return refusal;
 }
@@ -197,7 +216,7 @@ bool StoreTurn::start_waiting(const std::string& run_id,
     if (!stands(cached.run, task) ||
         !start_task(
             draft, task, poller.info(), queue, now_for(cached), source_, engine_.limits.run)) {
-        if (draft.changed) {  // The run has ended of it.
+        if (!draft.empty()) {  // The run has ended of it.
             commit(cached, std::move(draft));
         } else {
             complete_rows(run_id, engine_.transfers.done(cached.run));
@@ -280,6 +299,9 @@ void StoreTurn::wake(const std::string& run_id, const store::TaskKey& row) {
         },
         refusal);
     if (draft.changed) {
+        if (only_dispatches(draft)) {
+            draft.run.set_state_transition_count(cached.run.state_transition_count());
+        }
         match_tasks(draft, engine_.parts.matching, now_for(cached), source_, engine_.limits.run);
         return commit(cached, std::move(draft), &row);
     }

@@ -16,6 +16,7 @@ namespace holdfast::server::engine {
 namespace {
 
 namespace state = history::state;
+using temporal::api::history::v1::History;
 using temporal::api::history::v1::HistoryEvent;
 using WorkflowTask = temporal::api::workflowservice::v1::PollWorkflowTaskQueueResponse;
 using ActivityTask = temporal::api::workflowservice::v1::PollActivityTaskQueueResponse;
@@ -47,14 +48,14 @@ std::string token_of(const state::Run& run, const state::Activity& activity) {
     return token.SerializeAsString();
 }
 
-std::string page_token(const std::string& run_id, std::int64_t next_event_id) {
+}  // namespace
+
+std::string page_token_of(const std::string& run_id, std::int64_t next_event_id) {
     token::HistoryPage page;
     page.set_run_id(run_id);
     page.set_next_event_id(next_event_id);
     return page.SerializeAsString();
 }
-
-}  // namespace
 
 // A poll of the sticky queue has the history up to the last workflow task that it completed.
 void StoreTurn::fill_workflow_task(CachedRun& cached,
@@ -78,16 +79,23 @@ void StoreTurn::fill_workflow_task(CachedRun& cached,
     task.mutable_workflow_execution_task_queue()->set_name(run.started().task_queue().name());
     task.mutable_workflow_execution_task_queue()->set_kind(
         temporal::api::enums::v1::TASK_QUEUE_KIND_NORMAL);
+    cached.queries.ride(task);
 
+    add_update_messages(run, task);
     if (first < run.next_event_id()) {
         HistoryPage page = read_run(cached, first, batches_of_a_reply);
         task.mutable_history()->Swap(&page.history);
         if (page.next_event_id != 0) {
-            task.set_next_page_token(page_token(run.run_id(), page.next_event_id));
+            task.set_next_page_token(page_token_of(run.run_id(), page.next_event_id));
             return;
         }
     }
-    task.mutable_history()->MergeFrom(history::transient_events(run));
+    History transient = history::transient_events(run);
+    if (transient.events_size() == 2) {  // Its own worker is told who has it.
+        transient.mutable_events(1)->mutable_workflow_task_started_event_attributes()->set_identity(
+            pending.identity());
+    }
+    task.mutable_history()->MergeFrom(transient);
 }
 
 void StoreTurn::fill_activity(CachedRun& cached,
@@ -128,6 +136,15 @@ void StoreTurn::fill_activity(CachedRun& cached,
     *task.mutable_retry_policy() = scheduled.retry_policy();
     if (scheduled.has_priority()) {
         *task.mutable_priority() = scheduled.priority();
+    }
+}
+
+void StoreTurn::activity_of(const std::string& run_id,
+                            std::int64_t scheduled_event_id,
+                            ActivityTask& task) {
+    const Or<CachedRun*> loaded = load(run_id);
+    if (CachedRun* const* found = std::get_if<CachedRun*>(&loaded)) {
+        fill_activity(**found, scheduled_event_id, task);
     }
 }
 

@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/run_observer.hpp"
 #include "engine/store_turn.hpp"
+#include "history/builds/builds.hpp"
+#include "history/control/control.hpp"
 #include "history/due.hpp"
 #include "history/finish.hpp"
 #include "history/projection.hpp"
@@ -45,8 +48,12 @@ store::Blob transfer_row(const Draft& draft, const matching::Matching& matching)
         const bool queued = task.kind == history::Task::Kind::workflow_task ||
                             task.kind == history::Task::Kind::activity;
         if (queued && stands(draft.run, task)) {
-            kept.set_queue(queue_of(draft.run, task, matching).name);
+            const matching::QueueKey queue = queue_of(draft.run, task, matching);
+            const Fairness fairness = fairness_of(draft.run, task, queue);
+            kept.set_queue(queue.name);
             kept.set_priority(priority_of(draft.run, task));
+            kept.set_fairness_key(fairness.key);
+            kept.set_fairness_weight(fairness.weight);
         }
     }
     return encode(row);
@@ -80,7 +87,8 @@ store::VisibilityRecord visibility_of(const state::Run& run,
         *memo.mutable_fields() = run.memo();
         record.memo = encode(memo);
     }
-    record.search_attributes = namespaces.indexed(run.namespace_id(), run.search_attributes());
+    record.search_attributes =
+        namespaces.indexed(run.namespace_id(), history::shown_attributes(run));
     if (started.has_parent_workflow_execution()) {
         const auto& parent = started.parent_workflow_execution();
         record.parent = {.workflow_id = parent.workflow_id(),
@@ -106,7 +114,7 @@ store::VisibilityRecord visibility_of(const state::Run& run,
 
 bool visibly_differs(const state::Run& before, const state::Run& after) {
     return before.status() != after.status() || before.next_event_id() == 1 ||
-           info_differs(before, after);
+           info_differs(before, after) || history::pauses_differ(before, after);
 }
 
 }  // namespace
@@ -116,7 +124,8 @@ bool visibly_differs(const state::Run& before, const state::Run& after) {
 store::Wake StoreTurn::wake_of(const state::Run& run, RunMeta& meta, const store::TaskKey* fired) {
     std::optional<history::Time> due;
     if (closed(run)) {
-        const auto retention = engine_.parts.namespaces.retention(run.namespace_id());
+        const auto retention = std::max(engine_.parts.namespaces.retention(run.namespace_id()),
+                                        engine_.limits.retention_min);
         const std::chrono::duration<double> jitter =
             engine_.limits.retention_jitter * source_.fraction();
         due = history::time_of(run.close_time()) + retention +
@@ -153,6 +162,7 @@ void StoreTurn::prepare(Attempt& attempt,
     Draft& draft = attempt.draft;
     RunMeta& meta = attempt.meta;
     state::Run& run = draft.run;
+    HOLDFAST_ASSERT(!run.workflow_task().speculative());
     bool first_node = meta.version == 0;
     ++meta.version;
     for (const auto& batch : draft.batches) {
@@ -205,7 +215,9 @@ store::Mutation StoreTurn::mutation_of(CachedRun& cached,
 
 store::Snapshot StoreTurn::snapshot_of(Attempt& attempt, std::vector<store::AppendRequest>& nodes) {
     Draft& draft = attempt.draft;
-    attempt.meta.branch = store::History::new_branch(store::TreeId::random());
+    if (attempt.meta.branch == store::Branch{}) {  // It has nothing in common with another.
+        attempt.meta.branch = store::History::new_branch(store::TreeId::random());
+    }
     store::Snapshot snapshot;
     prepare(attempt, snapshot, nodes, nullptr);
     snapshot.info = encode_info(draft.run, attempt.meta.branch);
@@ -238,7 +250,13 @@ Draft StoreTurn::follower_of(const Draft& draft) {
 }
 
 void StoreTurn::commit(CachedRun& cached, Draft draft, const store::TaskKey* fired) {
+    if (!draft.changed) {
+        return keep(cached, std::move(draft));
+    }
     if (draft.next) {
+        const auto retention = engine_.parts.namespaces.retention(draft.run.namespace_id());
+        history::expire_reset_points(
+            draft.run, *draft.next, history::time_of(draft.run.close_time()) + retention);
         Draft next = follower_of(draft);
         draft.next.reset();
         return commit_instead(cached, std::move(draft), std::move(next), fired);
@@ -357,7 +375,10 @@ void StoreTurn::write_rows(const Write& write) {
 void StoreTurn::forget() {
     const RunCache::Key key{key_.namespace_id, key_.workflow_id};
     engine_.cache.forget(key);
-    workflow_ = engine_.cache.get(key);
+    const auto forgotten = std::exchange(workflow_, engine_.cache.get(key));
+    for (const auto& [id, run] : forgotten->runs) {
+        engine_.update_waits.lose(id);
+    }
 }
 
 // Turns of a workflow are serial and its writes are fenced: a run with the version that was written
@@ -376,6 +397,9 @@ void StoreTurn::resolve(Unresolved& unresolved) {
 
 void StoreTurn::publish(CachedRun& cached, Attempt attempt) {
     Draft& draft = attempt.draft;
+    if (engine_.parts.run_closed && closed(draft.run) && !closed(cached.run)) {
+        engine_.parts.run_closed(draft.run.namespace_id(), draft.run.status());
+    }
     for (const auto& batch : draft.batches) {
         for (const auto& event : batch.events()) {
             cached.newest = std::max(cached.newest, history::time_of(event.event_time()));
@@ -401,10 +425,15 @@ void StoreTurn::announce(CachedRun& cached, Attempt& attempt) {
         engine_.transfers.add(run.run_id(), *attempt.row, attempt.draft.tasks);
         engine_.offer_rest(run, attempt.draft.tasks, *attempt.row);
     }
+    tell_query_results(cached);
     for (Match& match : attempt.draft.matches) {
         deliver(cached, std::move(match));
     }
+    if (engine_.parts.observer != nullptr) {
+        engine_.parts.observer->committed(run);
+    }
     engine_.watches.tell(run.run_id(), run.next_event_id(), closed(run));
+    tell_of_updates(cached, attempt.draft.ended_updates);
 }
 
 }  // namespace holdfast::server::engine

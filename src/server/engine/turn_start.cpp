@@ -4,6 +4,7 @@
 #include "engine/store_turn.hpp"
 #include "history/outside.hpp"
 #include "history/start.hpp"
+#include "history/start/cron.hpp"
 #include "history/start/first_run.hpp"
 #include "history/start/policy.hpp"
 
@@ -39,7 +40,9 @@ StartAnswer answer_of(const history::CurrentRun& run, bool started) {
 }  // namespace
 
 Draft StoreTurn::started_draft(const std::string& run_id, StartRequest& request, bool& eager) {
-    return first_draft(run_id, engine_.now(), [&](history::Transition& transition) {
+    const history::Time now = engine_.now();
+    history::wait_for_slot(request.started, now);
+    return first_draft(run_id, now, [&](history::Transition& transition) {
         if (request.eager) {
             eager = history::start_run_eagerly(
                 transition, std::move(request.started), request.request_id, request.extras);
@@ -49,7 +52,12 @@ Draft StoreTurn::started_draft(const std::string& run_id, StartRequest& request,
         }
         if (request.signal) {
             // A new run refuses a signal only for its size, which is checked before.
-            const auto refusal = history::signal_run(transition, *request.signal);
+            const auto refusal =
+                history::signal_run(transition, *request.signal, false, request.extras.links);
+            HOLDFAST_ASSERT(!refusal);
+        }
+        if (request.update) {  // Before the commit, so that the first workflow task carries it.
+            const auto refusal = history::ask_update(transition, *request.update);
             HOLDFAST_ASSERT(!refusal);
         }
     });
@@ -65,6 +73,33 @@ Draft StoreTurn::ended_for(CachedRun& cached, const std::string& new_run_id) {
         refusal);
     HOLDFAST_ASSERT(!refusal);  // It is open.
     return draft;
+}
+
+std::optional<Refusal> StoreTurn::ask_existing(const std::string& run_id,
+                                               const StartRequest& request) {
+    if (!request.update) {
+        return std::nullopt;
+    }
+    return change(run_id, [&](history::Transition& transition) {
+        return history::ask_update(transition, *request.update);
+    });
+}
+
+std::optional<Refusal> StoreTurn::use_existing(const std::string& run_id,
+                                               const StartRequest& request) {
+    if (!request.signal && !request.attachment) {
+        return std::nullopt;
+    }
+    return change(run_id, [&](history::Transition& transition) -> std::optional<Refusal> {
+        if (request.attachment) {
+            if (auto refusal = history::attach_to_run(transition, *request.attachment)) {
+                return refusal;
+            }
+        }
+        return request.signal
+                   ? history::signal_run(transition, *request.signal, true, request.extras.links)
+                   : std::nullopt;
+    });
 }
 
 std::variant<StartAnswer, AlreadyStarted, Refusal> StoreTurn::start(StartRequest request) {
@@ -85,6 +120,10 @@ std::variant<StartAnswer, AlreadyStarted, Refusal> StoreTurn::start(StartRequest
     }
     if (const auto* repeated = std::get_if<history::start_outcome::Repeated>(&outcome)) {
         StartAnswer answer = answer_of(*running, repeated->started);
+        if (auto refusal = ask_existing(running->run_id, request)) {
+            return *std::move(refusal);
+        }
+        answer.attached = !repeated->started;
         const auto found = find(running->run_id);
         if (const auto* run = std::get_if<const state::Run*>(&found)) {
             answer.eager = request.eager && history::eager_task_stands(**run, request.request_id);
@@ -92,15 +131,15 @@ std::variant<StartAnswer, AlreadyStarted, Refusal> StoreTurn::start(StartRequest
         return answer;
     }
     if (std::holds_alternative<history::start_outcome::UseExisting>(outcome)) {
-        if (request.signal) {
-            auto refusal = change(running->run_id, [&](history::Transition& transition) {
-                return history::signal_run(transition, *request.signal, true);
-            });
-            if (refusal) {
-                return *std::move(refusal);
-            }
+        if (auto refusal = use_existing(running->run_id, request)) {
+            return *std::move(refusal);
         }
-        return answer_of(*running, false);
+        if (auto refusal = ask_existing(running->run_id, request)) {
+            return *std::move(refusal);
+        }
+        StartAnswer answer = answer_of(*running, false);
+        answer.attached = request.attachment && !request.attachment->request_id.empty();
+        return answer;
     }
     const std::string run_id = source_.uuid();
     bool eager = false;
@@ -141,7 +180,8 @@ std::optional<Refusal> StoreTurn::remove(const std::string& run_id) {
         engine_.remove_later(key_, id);
         return std::nullopt;
     }
-    const CachedRun cached = workflow_->runs.at(id);
+    const RunMeta meta = workflow_->runs.at(id).meta;
+    const std::int64_t next_event_id = workflow_->runs.at(id).run.next_event_id();
     const store::WorkflowKey workflow{.ns = store::NamespaceId{uuid_of(key_.namespace_id)},
                                       .workflow_id = key_.workflow_id};
     const store::RunId run{uuid_of(id)};
@@ -149,19 +189,18 @@ std::optional<Refusal> StoreTurn::remove(const std::string& run_id) {
     write(
         [&](const store::ShardLease& lease) {
             store::RemoveRequest request{.lease = lease, .workflow = workflow, .run = run};
-            if (cached.meta.wake) {
-                request.done.push_back(
-                    {.category = store::Category::timer, .key = *cached.meta.wake});
+            if (meta.wake) {
+                request.done.push_back({.category = store::Category::timer, .key = *meta.wake});
             }
             engine_.executions.remove(request);
             engine_.executions.remove_items(lease, workflow, run);
-            engine_.histories.remove(lease, cached.meta.branch);
+            engine_.histories.remove(lease, meta.branch);
         },
         none);
-    if (cached.meta.wake) {
-        engine_.wakes.remove(*cached.meta.wake);
+    if (meta.wake) {
+        engine_.wakes.remove(*meta.wake);
     }
-    engine_.watches.tell(id, cached.run.next_event_id(), true);
+    engine_.watches.tell(id, next_event_id, true);
     forget();
     return std::nullopt;
 }

@@ -25,9 +25,6 @@ struct WorkflowKey {
     friend auto operator<=>(const WorkflowKey&, const WorkflowKey&) = default;
 };
 
-// Keeps a watch alive; the watch ends when it is destroyed. That may happen within `told`.
-using Watch = std::shared_ptr<void>;
-
 // Safe to share between threads.
 class Turns {
 public:

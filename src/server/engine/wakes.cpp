@@ -49,6 +49,16 @@ void Wakes::remove(const store::TaskKey& key) {
     rows_.erase(key);
 }
 
+void Wakes::look() {
+    {
+        const std::lock_guard lock(mutex_);
+        if (alarm_) {
+            alarms_.cancel(*std::exchange(alarm_, std::nullopt));
+        }
+    }
+    ring();
+}
+
 void Wakes::stop() {
     const std::lock_guard lock(mutex_);
     stopped_ = true;

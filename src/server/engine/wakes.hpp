@@ -48,6 +48,8 @@ public:
     // A row that is stored. One beyond the horizon is left to its window.
     void add(const store::TaskKey& key, const RunName& run);
     void remove(const store::TaskKey& key);
+    // The wall time of the clock has moved: what is due by now rings. Requires: called by an alarm.
+    void look();
 
     void stop();
     [[nodiscard]] std::size_t size() const;

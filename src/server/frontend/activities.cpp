@@ -16,8 +16,13 @@ ActivityChange change_by_token(const Scene& scene,
                                engine::Turn& turn,
                                const Activity& token,
                                const Request& request) {
-    const history::Attempt attempt{.scheduled_event_id = token.scheduled_event_id(),
-                                   .number = token.attempt()};
+    history::Attempt attempt{.scheduled_event_id = token.scheduled_event_id(),
+                             .number = token.attempt()};
+    if constexpr (requires { request.worker_version(); }) {
+        if (request.has_worker_version()) {
+            attempt.worker_version = request.worker_version();
+        }
+    }
     return {.turn = turn,
             .run_id = token.run_id(),
             .identity = request.identity(),
@@ -77,10 +82,10 @@ Problem activity_beats(const Scene& scene,
                        const Activity& token,
                        const api::RecordActivityTaskHeartbeatRequest& request,
                        api::RecordActivityTaskHeartbeatResponse& response) {
-    bool cancel_requested = false;
-    auto problem = heartbeat_activity(
-        change_by_token(scene, turn, token, request), request.details(), cancel_requested);
-    response.set_cancel_requested(cancel_requested);
+    history::HeartbeatReply beat;
+    auto problem =
+        heartbeat_activity(change_by_token(scene, turn, token, request), request.details(), beat);
+    fill_heartbeat(beat, response);
     return problem;
 }
 

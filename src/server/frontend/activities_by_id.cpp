@@ -105,10 +105,10 @@ Problem beats_by_id(const Scene& scene,
                     engine::Turn& turn,
                     const api::RecordActivityTaskHeartbeatByIdRequest& request,
                     api::RecordActivityTaskHeartbeatByIdResponse& response) {
-    bool cancel_requested = false;
+    history::HeartbeatReply beat;
     auto problem = heartbeat_activity(
-        change_by_id(scene, turn, request, Unstarted::refuse), request.details(), cancel_requested);
-    response.set_cancel_requested(cancel_requested);
+        change_by_id(scene, turn, request, Unstarted::refuse), request.details(), beat);
+    fill_heartbeat(beat, response);
     return problem;
 }
 

@@ -79,9 +79,9 @@ Problem fail_activity(const ActivityChange& change,
 
 Problem heartbeat_activity(const ActivityChange& change,
                            const Payloads& details,
-                           bool& cancel_requested) {
+                           history::HeartbeatReply& reply) {
     if (too_large(details, change.limits)) {
-        cancel_requested = true;
+        reply.cancel_requested = true;
         return fail_by_server(change, "Heartbeat details exceed size limit.");
     }
     return act_on_attempt(change, [&](Transition& transition, const Attempt& attempt) {
@@ -89,7 +89,7 @@ Problem heartbeat_activity(const ActivityChange& change,
         if (const auto* refusal = std::get_if<history::Refusal>(&beat)) {
             return Refused(*refusal);
         }
-        cancel_requested = std::get<history::HeartbeatReply>(beat).cancel_requested;
+        reply = std::get<history::HeartbeatReply>(beat);
         return Refused();
     });
 }

@@ -42,6 +42,14 @@ struct ActivityFailure {
 
 [[nodiscard]] Problem heartbeat_activity(const ActivityChange& change,
                                          const Payloads& details,
-                                         bool& cancel_requested);
+                                         history::HeartbeatReply& reply);
+
+// Both kinds of reply name these fields alike.
+template <class Response>
+void fill_heartbeat(const history::HeartbeatReply& reply, Response& response) {
+    response.set_cancel_requested(reply.cancel_requested);
+    response.set_activity_paused(reply.paused);
+    response.set_activity_reset(reply.reset);
+}
 
 }  // namespace holdfast::server::frontend

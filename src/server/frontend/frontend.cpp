@@ -15,13 +15,20 @@ void add_workflow_service(rpc::Dispatch& dispatch, const FrontendParts& parts) {
     const auto shared = std::make_shared<const FrontendParts>(parts);
     add_starts(dispatch, shared);
     add_workflow_calls(dispatch, shared);
+    add_workflow_options(dispatch, shared);
+    add_workflow_reset(dispatch, shared);
     add_workflow_reads(dispatch, shared);
     add_history_reads(dispatch, shared);
     add_polls(dispatch, shared);
     add_workflow_tasks(dispatch, shared);
+    add_updates(dispatch, shared);
+    add_multi_operations(dispatch, shared);
     add_activities(dispatch, shared);
     add_activities_by_id(dispatch, shared);
+    add_activity_control(dispatch, shared);
     add_task_queues(dispatch, shared);
+    add_queries(dispatch, shared);
+    add_worker_registry(dispatch, shared);
 }
 
 void add_unbuilt(rpc::Dispatch& dispatch) {

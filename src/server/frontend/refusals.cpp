@@ -15,13 +15,22 @@ rpc::Refusal wire_refusal(const history::Refusal& refusal) {
             return {rpc::StatusCode::invalid_argument, refusal.message};
         case history::Refused::failed_precondition:
             return {rpc::StatusCode::failed_precondition, refusal.message};
+        case history::Refused::not_ready:
+            return {rpc::StatusCode::failed_precondition,
+                    refusal.message,
+                    details::WorkflowNotReadyFailure()};
+        case history::Refused::unavailable:
+            return {rpc::StatusCode::unavailable, refusal.message};
         case history::Refused::busy:
+        case history::Refused::concurrent_limit:
             break;
     }
-    details::ResourceExhaustedFailure busy;
-    busy.set_cause(enums::RESOURCE_EXHAUSTED_CAUSE_BUSY_WORKFLOW);
-    busy.set_scope(enums::RESOURCE_EXHAUSTED_SCOPE_NAMESPACE);
-    return {rpc::StatusCode::resource_exhausted, refusal.message, busy};
+    details::ResourceExhaustedFailure exhausted;
+    exhausted.set_cause(refusal.kind == history::Refused::busy
+                            ? enums::RESOURCE_EXHAUSTED_CAUSE_BUSY_WORKFLOW
+                            : enums::RESOURCE_EXHAUSTED_CAUSE_CONCURRENT_LIMIT);
+    exhausted.set_scope(enums::RESOURCE_EXHAUSTED_SCOPE_NAMESPACE);
+    return {rpc::StatusCode::resource_exhausted, refusal.message, exhausted};
 }
 
 rpc::Refusal wire_refusal(const engine::AlreadyStarted& existing) {

@@ -1,14 +1,14 @@
 #include "frontend/start_request.hpp"
 
-#include <string_view>
 #include <utility>
 
+#include "frontend/refusals.hpp"
+#include "frontend/run_link.hpp"
 #include "history/start.hpp"
+#include "history/start/attach.hpp"
+#include "history/start/cron.hpp"
 #include "history/times.hpp"
 #include <temporal/api/workflowservice/v1/request_response.pb.h>
-
-#include <holdfast/base/cron.hpp>
-#include <holdfast/base/error.hpp>
 
 namespace holdfast::server::frontend {
 
@@ -25,21 +25,6 @@ rpc::Refusal not_built(const char* what) {
     return {rpc::StatusCode::unimplemented, std::string(what) + " is not supported yet"};
 }
 
-bool cron_parses(std::string_view schedule) {
-    for (const std::string_view zone : {"CRON_TZ=", "TZ="}) {
-        if (schedule.starts_with(zone)) {
-            const std::size_t blank = schedule.find(' ');
-            schedule = blank == schedule.npos ? "" : schedule.substr(blank + 1);
-        }
-    }
-    try {
-        static_cast<void>(Cron(schedule));
-        return true;
-    } catch (const Error&) {
-        return false;
-    }
-}
-
 template <class Request>
 Problem when_problem(const Request& request) {
     if (auto problem = span_problem("WorkflowStartDelay", request.workflow_start_delay())) {
@@ -51,10 +36,10 @@ Problem when_problem(const Request& request) {
     if (request.has_workflow_start_delay()) {
         return invalid("CronSchedule and WorkflowStartDelay may not be used together.");
     }
-    if (!cron_parses(request.cron_schedule())) {
+    if (!history::valid_cron(request.cron_schedule())) {
         return invalid("invalid CronSchedule.");
     }
-    return not_built("CronSchedule");
+    return std::nullopt;
 }
 
 template <class Request>
@@ -231,6 +216,7 @@ std::variant<engine::StartRequest, rpc::Refusal> asked(const Scene& scene,
                                                        enums::WorkflowIdConflictPolicy otherwise) {
     engine::StartRequest start;
     start.started = started_of(request, scene.parts.limits);
+    start.started.set_cron_schedule(request.cron_schedule());
     if (request.has_search_attributes() && scene.parts.check_attributes) {
         if (auto problem = scene.parts.check_attributes(
                 scene.in, *start.started.mutable_search_attributes())) {
@@ -243,6 +229,10 @@ std::variant<engine::StartRequest, rpc::Refusal> asked(const Scene& scene,
     start.reuse = policies.reuse;
     start.conflict = policies.conflict;
     start.identity = request.identity();
+    if (request.has_user_metadata()) {
+        start.extras.user_metadata = request.user_metadata();
+    }
+    start.extras.links = distinct(request.links());
     return start;
 }
 
@@ -255,9 +245,6 @@ Problem start_problem(const FrontendParts& parts, const StartCall& request) {
     const auto& on_conflict = request.on_conflict_options();
     if (on_conflict.attach_completion_callbacks() && !on_conflict.attach_request_id()) {
         return invalid("attaching request ID is required for attaching completion callbacks");
-    }
-    if (on_conflict.attach_request_id() || on_conflict.attach_links()) {
-        return not_built("OnConflictOptions");
     }
     if (auto problem = callbacks_problem(request.completion_callbacks())) {
         return problem;
@@ -288,6 +275,14 @@ std::variant<engine::StartRequest, rpc::Refusal> start_request(const Scene& scen
     auto answer = asked(scene, request, enums::WORKFLOW_ID_CONFLICT_POLICY_FAIL);
     if (auto* start = std::get_if<engine::StartRequest>(&answer)) {
         start->eager = request.request_eager_execution();
+        auto attachment = history::attachment_of(request, start->request_id);
+        if (const auto* refusal = std::get_if<history::Refusal>(&attachment)) {
+            return wire_refusal(*refusal);
+        }
+        start->attachment = std::get<std::optional<history::Attachment>>(std::move(attachment));
+        if (start->attachment) {
+            start->attachment->links = distinct(start->attachment->links);
+        }
         if (request.has_continued_failure()) {
             *start->started.mutable_continued_failure() = request.continued_failure();
         }

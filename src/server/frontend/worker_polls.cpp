@@ -4,6 +4,7 @@
 
 #include "frontend/frontend.hpp"
 #include "frontend/validate.hpp"
+#include "workers/registry.hpp"
 #include <temporal/api/workflowservice/v1/request_response.pb.h>
 
 namespace holdfast::server::frontend {
@@ -64,13 +65,28 @@ Problem poll_problem(const FrontendParts& parts,
     return queue_problem(request.has_task_queue() ? &request.task_queue() : nullptr, parts.limits);
 }
 
+// What the start of a task says of its worker.
+template <class Request>
+std::optional<temporal::api::common::v1::WorkerVersionStamp> worker_version(
+    const Request& request) {
+    const auto& capabilities = request.worker_version_capabilities();
+    if (capabilities.build_id().empty()) {
+        return std::nullopt;
+    }
+    temporal::api::common::v1::WorkerVersionStamp version;
+    version.set_build_id(capabilities.build_id());
+    version.set_use_versioning(capabilities.use_versioning());
+    return version;
+}
+
 template <class Request>
 matching::PollInfo poll_info(const FrontendParts& parts, const Request& request) {
     return {.request_id = parts.new_id(),
             .identity = request.identity(),
             .worker_instance_key = request.worker_instance_key(),
             .tasks_per_second = std::nullopt,
-            .normal_name = request.task_queue().normal_name()};
+            .normal_name = request.task_queue().normal_name(),
+            .worker_version = worker_version(request)};
 }
 
 void poll_workflow(const FrontendParts& parts,
@@ -156,6 +172,9 @@ void shut_down_worker(const FrontendParts& parts,
     }
     if (!request.worker_instance_key().empty() && !request.task_queue().empty()) {
         parts.matching.end_polls(request.worker_instance_key(), queues_of(namespace_id, request));
+    }
+    if (request.has_worker_heartbeat()) {  // The last one, as a rule: then it is forgotten.
+        parts.workers.record(namespace_id, request.worker_heartbeat());
     }
     std::move(reply).send();
 }

@@ -78,8 +78,9 @@ Problem signal(const Scene& scene,
     if (request.has_header()) {
         *attributes.mutable_header() = request.header();
     }
-    const auto refusal = turn.change(run_id, [&attributes](history::Transition& transition) {
-        return history::signal_run(transition, attributes);
+    const auto links = distinct(request.links());
+    const auto refusal = turn.change(run_id, [&](history::Transition& transition) {
+        return history::signal_run(transition, attributes, false, links);
     });
     *response.mutable_link() =
         link_to_signal(scene.in.name, execution.workflow_id(), run_id, request.request_id());

@@ -91,6 +91,13 @@ TEST_F(StartCalls, ScheduleAndDelayAreCheckedTogether) {
     EXPECT_EQ(turns.last_start.started.first_workflow_task_backoff().seconds(), 5);
 }
 
+TEST_F(StartCalls, AScheduleIsHandedOn) {
+    auto request = start_request("order-7");
+    request.set_cron_schedule("@every 90s");
+    call<api::StartWorkflowExecutionResponse>("StartWorkflowExecution", request);
+    EXPECT_EQ(turns.last_start.started.cron_schedule(), "@every 90s");
+}
+
 TEST_F(StartCalls, ATimeoutIsNotNegativeAndCappedAtACentury) {
     HOLDFAST_CHECK("server F31");
     auto request = start_request("order-7");

@@ -1,7 +1,7 @@
-#include "frontend/description.hpp"
 #include "frontend/frontend.hpp"
 #include "frontend/refusals.hpp"
 #include "frontend/workflow_rpc.hpp"
+#include "history/describe/describe.hpp"
 #include <temporal/api/workflowservice/v1/request_response.pb.h>
 
 namespace holdfast::server::frontend {
@@ -27,7 +27,7 @@ Problem describe_workflow(const Scene&,
     if (const auto* refusal = std::get_if<history::Refusal>(&found)) {
         return wire_refusal(*refusal);
     }
-    fill_description(*std::get<const history::state::Run*>(found), response);
+    history::describe(*std::get<const history::state::Run*>(found), response);
     return std::nullopt;
 }
 

@@ -39,7 +39,10 @@ Problem start(const Scene& scene,
               engine::Turn& turn,
               const StartCall& request,
               api::StartWorkflowExecutionResponse& response) {
-    auto outcome = start_in(turn, start_request(scene, request));
+    auto asked = start_request(scene, request);
+    const auto* whole = std::get_if<engine::StartRequest>(&asked);
+    const std::string request_id = whole != nullptr ? whole->request_id : "";
+    auto outcome = start_in(turn, std::move(asked));
     if (auto* refusal = std::get_if<rpc::Refusal>(&outcome)) {
         return std::move(*refusal);
     }
@@ -48,7 +51,10 @@ Problem start(const Scene& scene,
     response.set_first_execution_run_id(answer.first_execution_run_id);
     response.set_started(answer.started);
     response.set_status(answer.status);
-    *response.mutable_link() = link_to_start(scene.in.name, request.workflow_id(), answer.run_id);
+    *response.mutable_link() =
+        answer.attached
+            ? link_to_attached(scene.in.name, request.workflow_id(), answer.run_id, request_id)
+            : link_to_start(scene.in.name, request.workflow_id(), answer.run_id);
     if (answer.eager) {
         turn.task_of(answer.run_id, *response.mutable_eager_workflow_task());
     }

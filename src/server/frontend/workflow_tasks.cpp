@@ -1,3 +1,4 @@
+#include "frontend/command_namespaces.hpp"
 #include "frontend/frontend.hpp"
 #include "frontend/refusals.hpp"
 #include "frontend/workflow_rpc.hpp"
@@ -53,14 +54,39 @@ Problem completed_problem(const FrontendParts& parts,
     return span_problem("ScheduleToStartTimeoutSeconds", sticky.schedule_to_start_timeout());
 }
 
-Problem complete(const Scene&,
+// The check of a start, as commands ask for it: a refusal's text is what fails the workflow task.
+history::AttributeCheck command_check(const Scene& scene) {
+    if (!scene.parts.check_attributes) {
+        return {};
+    }
+    return [&scene](auto& fields) -> std::optional<std::string> {
+        temporal::api::common::v1::SearchAttributes given;
+        given.mutable_indexed_fields()->swap(fields);
+        Problem problem = scene.parts.check_attributes(scene.in, given);
+        given.mutable_indexed_fields()->swap(fields);
+        return problem ? std::optional(std::move(problem->message)) : std::nullopt;
+    };
+}
+
+Problem complete(const Scene& scene,
                  engine::Turn& turn,
                  const WorkflowTask& token,
                  const api::RespondWorkflowTaskCompletedRequest& request,
                  api::RespondWorkflowTaskCompletedResponse& response) {
+    if (auto problem = command_namespace_problem(scene.parts.namespaces, scene.in, request)) {
+        return problem;
+    }
+    const auto whole = with_namespaces(scene.in, request);
     const history::TaskRef task = task_ref(token);
+    history::CompletionNews news;
+    const history::CompletionScene around{.check_attributes = command_check(scene), .news = &news};
     const engine::Change change = [&](history::Transition& transition) {
-        return history::complete_workflow_task(transition, task, request);
+        auto refusal =
+            history::complete_workflow_task(transition, task, whole ? *whole : request, around);
+        if (!refusal) {
+            turn.bring_query_results(request.query_results());
+        }
+        return refusal;
     };
     std::optional<history::Refusal> refusal;
     if (request.return_new_workflow_task()) {
@@ -72,7 +98,14 @@ Problem complete(const Scene&,
     } else {
         refusal = turn.change(token.run_id(), change);
     }
-    return refusal ? Problem(wire_refusal(*refusal)) : std::nullopt;
+    if (refusal) {
+        return wire_refusal(*refusal);
+    }
+    response.set_reset_history_event_id(news.reset_history_event_id);
+    for (const std::int64_t scheduled_event_id : news.eager) {
+        turn.activity_of(token.run_id(), scheduled_event_id, *response.add_activity_tasks());
+    }
+    return std::nullopt;
 }
 
 Problem failed_problem(const FrontendParts& parts,

@@ -13,6 +13,7 @@ namespace {
 
 using namespace temporal::api::enums::v1;  // NOLINT(google-build-using-namespace): 50 names of it.
 using temporal::api::common::v1::Payloads;
+using temporal::api::common::v1::WorkerVersionStamp;
 using temporal::api::failure::v1::Failure;
 using temporal::api::history::v1::HistoryEvent;
 
@@ -40,7 +41,9 @@ Or<state::Activity> under_way(const Transition& transition, const Attempt& attem
 }
 
 // Event 11, at the time of the real start. Its id, or 0 if no attempt is under way.
-std::int64_t write_started(Transition& transition, const state::Activity& activity) {
+std::int64_t write_started(Transition& transition,
+                           const state::Activity& activity,
+                           const std::optional<WorkerVersionStamp>& worker_version = {}) {
     if (!activity.started()) {
         return 0;
     }
@@ -53,6 +56,9 @@ std::int64_t write_started(Transition& transition, const state::Activity& activi
     attributes.set_attempt(activity.attempt());
     if (activity.has_last_failure()) {
         *attributes.mutable_last_failure() = activity.last_failure();
+    }
+    if (worker_version) {
+        *attributes.mutable_worker_version() = *worker_version;
     }
     return transition.add(std::move(event));
 }
@@ -87,11 +93,14 @@ RetryState try_again(Transition& transition,
     if (activity.cancel_requested_event_id() != 0) {
         return RETRY_STATE_CANCEL_REQUESTED;
     }
-    const RetryDecision decision = decide_retry(activity.scheduled().retry_policy(),
-                                                failure,
-                                                activity.attempt(),
-                                                transition.now(),
-                                                retry_deadline(activity));
+    auto policy = activity.scheduled().retry_policy();
+    auto deadline = retry_deadline(activity);
+    if (activity.has_pause()) {  // It waits for its operator, whatever its bounds are.
+        policy.set_maximum_attempts(0);
+        deadline.reset();
+    }
+    const RetryDecision decision =
+        decide_retry(policy, failure, activity.attempt(), transition.now(), deadline);
     if (decision.state == RETRY_STATE_IN_PROGRESS) {
         transition.note(note::ActivityRetried{.scheduled_event_id = activity.scheduled_event_id(),
                                               .failure = kept(failure, transition.limits()),
@@ -189,6 +198,9 @@ void add_deadline(std::vector<ActivityDeadline>& deadlines,
 }
 
 void add_deadlines(std::vector<ActivityDeadline>& deadlines, const state::Activity& activity) {
+    if (activity.has_pause()) {
+        return;
+    }
     const auto& scheduled = activity.scheduled();
     add_deadline(deadlines,
                  activity,
@@ -250,7 +262,7 @@ std::optional<Refusal> complete_activity(Transition& transition,
         return *refusal;
     }
     const auto& activity = std::get<state::Activity>(found);
-    const std::int64_t started = write_started(transition, activity);
+    const std::int64_t started = write_started(transition, activity, attempt.worker_version);
     HistoryEvent event = transition.event(EVENT_TYPE_ACTIVITY_TASK_COMPLETED);
     auto& attributes = *event.mutable_activity_task_completed_event_attributes();
     if (result != nullptr) {
@@ -276,7 +288,7 @@ std::optional<Refusal> fail_activity(Transition& transition,
     if (retry_state == RETRY_STATE_IN_PROGRESS) {
         return std::nullopt;
     }
-    const std::int64_t started = write_started(transition, activity);
+    const std::int64_t started = write_started(transition, activity, attempt.worker_version);
     HistoryEvent event = transition.event(EVENT_TYPE_ACTIVITY_TASK_FAILED);
     auto& attributes = *event.mutable_activity_task_failed_event_attributes();
     *attributes.mutable_failure() = failure;
@@ -317,7 +329,9 @@ Or<HeartbeatReply> heartbeat_activity(Transition& transition,
     transition.note(note::ActivityHeartbeat{.scheduled_event_id = activity.scheduled_event_id(),
                                             .details = details,
                                             .at = transition.now()});
-    return HeartbeatReply{.cancel_requested = activity.cancel_requested_event_id() != 0};
+    return HeartbeatReply{.cancel_requested = activity.cancel_requested_event_id() != 0,
+                          .paused = activity.has_pause(),
+                          .reset = activity.reset()};
 }
 
 void cancel_unstarted_activity(Transition& transition,

@@ -22,6 +22,8 @@ namespace holdfast::server::history {
 struct Attempt {
     std::int64_t scheduled_event_id = 0;
     std::optional<std::int32_t> number;
+    // Of the worker that ends it.
+    std::optional<temporal::api::common::v1::WorkerVersionStamp> worker_version{};
 };
 
 // Gives the activity to a worker. Refused if it is not waiting any more, is another attempt, or
@@ -54,6 +56,8 @@ struct Attempt {
 
 struct HeartbeatReply {
     bool cancel_requested = false;
+    bool paused = false;
+    bool reset = false;
 };
 
 [[nodiscard]] Or<HeartbeatReply> heartbeat_activity(
@@ -78,7 +82,8 @@ struct ActivityDeadline {
     friend auto operator<=>(const ActivityDeadline&, const ActivityDeadline&) = default;
 };
 
-// The deadlines of all pending activities, in the order in which they are served.
+// The deadlines of all pending activities, in the order in which they are served. One that is
+// paused has none.
 [[nodiscard]] std::vector<ActivityDeadline> activity_deadlines(const state::Run& run);
 
 // False once the activity has ended, or goes on in a way that moved the deadline.

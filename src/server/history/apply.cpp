@@ -2,9 +2,12 @@
 
 #include <algorithm>
 
+#include "history/builds/builds.hpp"
+#include "history/control/control.hpp"
 #include "history/event_kind.hpp"
 #include "history/limits.hpp"
 #include "history/payloads.hpp"
+#include "history/update/apply_update.hpp"
 
 #include <holdfast/base/assert.hpp>
 
@@ -14,6 +17,23 @@ namespace {
 
 using namespace temporal::api::enums::v1;  // NOLINT(google-build-using-namespace): 50 names of it.
 using temporal::api::history::v1::HistoryEvent;
+
+// What is counted from the begin of the run. Requires: what it started with is known.
+void begin_at(state::Run& run, Time begin) {
+    const auto& started = run.started();
+    const Time planned = begin + span_of(started.first_workflow_task_backoff());
+    *run.mutable_start_time() = to_timestamp(begin);
+    *run.mutable_execution_time() = to_timestamp(planned);
+    const Span timeout = span_of(started.workflow_run_timeout());
+    if (timeout > Span::zero()) {
+        Time expiration = planned + timeout;
+        if (started.has_workflow_execution_expiration_time()) {
+            expiration =
+                std::min(expiration, time_of(started.workflow_execution_expiration_time()));
+        }
+        *run.mutable_run_expiration() = to_timestamp(expiration);
+    }
+}
 
 void started(state::Run& run, const HistoryEvent& event) {
     const auto& attributes = event.workflow_execution_started_event_attributes();
@@ -27,20 +47,13 @@ void started(state::Run& run, const HistoryEvent& event) {
     run.set_workflow_task_attempt(1);
     *run.mutable_memo() = attributes.memo().fields();
     *run.mutable_search_attributes() = attributes.search_attributes().indexed_fields();
+    *run.mutable_reset_points() = attributes.prev_auto_reset_points().points();
 
-    const Time begin = time_of(event.event_time());
-    const Time planned = begin + span_of(attributes.first_workflow_task_backoff());
-    *run.mutable_start_time() = event.event_time();
-    *run.mutable_execution_time() = to_timestamp(planned);
-    const Span timeout = span_of(attributes.workflow_run_timeout());
-    if (timeout > Span::zero()) {
-        Time expiration = planned + timeout;
-        if (attributes.has_workflow_execution_expiration_time()) {
-            expiration =
-                std::min(expiration, time_of(attributes.workflow_execution_expiration_time()));
-        }
-        *run.mutable_run_expiration() = to_timestamp(expiration);
+    if (attributes.has_priority()) {
+        *run.mutable_priority() = attributes.priority();
     }
+    *run.mutable_original_start_time() = event.event_time();
+    begin_at(run, time_of(event.event_time()));
 }
 
 void workflow_task_scheduled(state::Run& run, const HistoryEvent& event) {
@@ -68,6 +81,9 @@ void workflow_task_started(state::Run& run, const HistoryEvent& event) {
     task.set_suggest_continue_as_new(attributes.suggest_continue_as_new());
     *task.mutable_suggest_continue_as_new_reasons() = attributes.suggest_continue_as_new_reasons();
     task.set_history_size_bytes(attributes.history_size_bytes());
+    if (attributes.has_worker_version()) {
+        *task.mutable_worker_version() = attributes.worker_version();
+    }
 }
 
 void workflow_task_completed(state::Run& run, const HistoryEvent& event) {
@@ -76,6 +92,7 @@ void workflow_task_completed(state::Run& run, const HistoryEvent& event) {
     run.clear_workflow_task();
     run.set_workflow_task_attempt(1);
     run.set_attempts_since_last_success(0);
+    remember_build(run, event);
 }
 
 void activity_scheduled(state::Run& run, const HistoryEvent& event) {
@@ -114,6 +131,13 @@ void signaled(state::Run& run, const HistoryEvent& event) {
     run.set_signal_count(run.signal_count() + 1);
     if (!attributes.request_id().empty()) {
         (*run.mutable_signal_request_ids())[attributes.request_id()] = true;
+    }
+}
+
+void options_updated(state::Run& run, const HistoryEvent& event) {
+    const auto& attributes = event.workflow_execution_options_updated_event_attributes();
+    if (attributes.has_priority()) {
+        *run.mutable_priority() = attributes.priority();
     }
 }
 
@@ -162,6 +186,7 @@ void closed(state::Run& run,
     *run.mutable_close_time() = event.event_time();
     run.clear_workflow_task();
     run.clear_buffered();  // What the workflow did not see before it closed is lost.
+    run.clear_pending_updates();
 }
 
 // Of activities: what ends them.
@@ -264,29 +289,6 @@ bool apply_external(state::Run& run, const HistoryEvent& event) {
     }
 }
 
-bool apply_update(state::Run& run, const HistoryEvent& event) {
-    auto& updates = *run.mutable_updates();
-    switch (event.event_type()) {
-        case EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ADMITTED: {
-            const auto& admitted = event.workflow_execution_update_admitted_event_attributes();
-            updates[admitted.request().meta().update_id()].set_admitted_event_id(event.event_id());
-            return true;
-        }
-        case EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED: {
-            const auto& accepted = event.workflow_execution_update_accepted_event_attributes();
-            updates[accepted.protocol_instance_id()].set_accepted_event_id(event.event_id());
-            return true;
-        }
-        case EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED: {
-            const auto& completed = event.workflow_execution_update_completed_event_attributes();
-            updates[completed.meta().update_id()].set_completed_event_id(event.event_id());
-            return true;
-        }
-        default:
-            return false;
-    }
-}
-
 bool apply_end(state::Run& run, const HistoryEvent& event) {
     switch (event.event_type()) {
         case EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
@@ -350,6 +352,8 @@ void apply_rest(state::Run& run, const HistoryEvent& event) {
             return run.set_cancel_requested(true);
         case EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED:
             return signaled(run, event);
+        case EVENT_TYPE_WORKFLOW_EXECUTION_OPTIONS_UPDATED:
+            return options_updated(run, event);
         case EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES:
             return merge(*run.mutable_search_attributes(),
                          event.upsert_workflow_search_attributes_event_attributes()
@@ -376,7 +380,9 @@ struct Apply {
     void operator()(const note::TransientScheduled& note) const {
         HOLDFAST_ASSERT(!run.has_workflow_task());
         *run.mutable_workflow_task() = note.task;
-        run.set_phase(state::PHASE_RUNNING);
+        if (!note.task.speculative()) {  // A backoff before the first one goes on.
+            run.set_phase(state::PHASE_RUNNING);
+        }
     }
 
     void operator()(const note::TransientStarted& note) const {
@@ -431,10 +437,31 @@ struct Apply {
         *activity.mutable_last_attempt_complete_time() = to_timestamp(note.at);
         *activity.mutable_scheduled_time() = to_timestamp(note.next);
         activity.set_in_backoff(true);
+        end_reset(activity);
     }
 
     void operator()(const note::ActivityDispatched& note) const {
         activity_of(run, note.scheduled_event_id).set_in_backoff(false);
+    }
+
+    void operator()(const note::ActivityPaused& note) const {
+        apply_control(activity_of(run, note.scheduled_event_id), note);
+    }
+
+    void operator()(const note::ActivityUnpaused& note) const {
+        apply_control(activity_of(run, note.scheduled_event_id), note);
+    }
+
+    void operator()(const note::ActivityReset& note) const {
+        apply_control(activity_of(run, note.scheduled_event_id), note);
+    }
+
+    void operator()(const note::ActivityRescheduled& note) const {
+        apply_control(activity_of(run, note.scheduled_event_id), note);
+    }
+
+    void operator()(const note::ActivityOptions& note) const {
+        apply_control(activity_of(run, note.scheduled_event_id), note);
     }
 
     void operator()(const note::RequestId& note) const {
@@ -454,7 +481,42 @@ struct Apply {
         signal->second.set_request_id(note.request_id);
     }
 
+    void operator()(const note::ResetPointsExpire& note) const {
+        for (auto& point : *run.mutable_reset_points()) {
+            if (point.run_id() == run.run_id()) {
+                *point.mutable_expire_time() = to_timestamp(note.at);
+            }
+        }
+    }
+
     void operator()(const note::CloseAttempted& note) const { run.set_close_attempted(note.value); }
+
+    void operator()(const note::UpdatePending& note) const { apply_update(run, note); }
+    void operator()(const note::UpdatesSent& note) const { apply_update(run, note); }
+    void operator()(const note::UpdateForgotten& note) const { apply_update(run, note); }
+
+    void operator()(const note::Restarted& note) const {
+        state::ResetBase base;
+        base.set_run_id(note.base_run_id);
+        base.set_last_event_id(note.last_event_id);
+        *run.add_bases() = base;
+        const Span execution = span_of(run.started().workflow_execution_timeout());
+        if (execution > Span::zero()) {
+            *run.mutable_started()->mutable_workflow_execution_expiration_time() =
+                to_timestamp(std::chrono::floor<std::chrono::milliseconds>(note.at + execution));
+        }
+        begin_at(run, note.at);
+    }
+
+    void operator()(const note::ActivityBegunAnew& note) const {
+        state::Activity& activity = activity_of(run, note.scheduled_event_id);
+        *activity.mutable_first_scheduled_time() = to_timestamp(note.at);
+        *activity.mutable_scheduled_time() = to_timestamp(note.at);
+    }
+
+    void operator()(const note::WasReset& note) const { run.set_reset_run_id(note.run_id); }
+
+    void operator()(const note::ClosedByReset& /*note*/) const { run.set_closed_by_reset(true); }
 };
 
 }  // namespace

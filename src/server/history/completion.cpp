@@ -2,9 +2,12 @@
 
 #include <utility>
 
-#include "history/command/command.hpp"
+#include "history/activity.hpp"
 #include "history/outside.hpp"
+#include "history/update/messages.hpp"
 #include <fmt/format.h>
+
+#include <holdfast/base/assert.hpp>
 
 namespace holdfast::server::history {
 
@@ -15,9 +18,6 @@ using temporal::api::history::v1::HistoryEvent;
 using Request = temporal::api::workflowservice::v1::RespondWorkflowTaskCompletedRequest;
 
 std::optional<Refusal> refuse_task(const Transition& transition, const TaskRef& ref) {
-    if (!transition.open()) {
-        return already_completed();
-    }
     const state::WorkflowTask& task = transition.run().workflow_task();
     const bool same =
         task.started_event_id() != 0 && task.scheduled_event_id() == ref.scheduled_event_id &&
@@ -55,15 +55,30 @@ std::int64_t write_completed(Transition& transition, const Request& request) {
     return transition.add(std::move(event));
 }
 
-void set_sticky(Transition& transition, const Request& request) {
+void set_sticky(Transition& transition, const Request& request, bool forgotten) {
     const auto& attributes = request.sticky_attributes();
     const std::string& queue = attributes.worker_task_queue().name();
     if (queue.empty() && transition.run().sticky_queue().empty()) {
         return;
     }
-    transition.note(
-        note::Sticky{.queue = queue,
-                     .schedule_to_start_timeout = span_of(attributes.schedule_to_start_timeout())});
+    const note::Sticky sticky{
+        .queue = queue,
+        .schedule_to_start_timeout = span_of(attributes.schedule_to_start_timeout())};
+    forgotten ? transition.touch(sticky) : transition.note(sticky);
+}
+
+// A speculative workflow task whose worker rejected all its updates is forgotten, and its worker
+// goes back to the event before it. Not if it has brought the worker too many events for that.
+bool is_forgotten(const Transition& transition, const Request& request) {
+    const state::Run& run = transition.run();
+    constexpr std::int64_t no_events = 2;  // Event 6 of the last one, and its event 7.
+    constexpr std::int64_t few_events = no_events + 10;
+    const bool may_drop_events =
+        request.capabilities().discard_speculative_workflow_task_with_events();
+    return run.workflow_task().speculative() && request.commands().empty() &&
+           !request.force_create_new_workflow_task() && only_rejections(request.messages()) &&
+           run.next_event_id() <=
+               run.last_completed_started_event_id() + (may_drop_events ? few_events : no_events);
 }
 
 // A worker that asks for more time again and again is taken for lost.
@@ -93,6 +108,9 @@ Refusal fail_by_command(Transition& transition,
                         const std::string& identity) {
     transition.restart();
     const bool unhandled = command.cause == WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND;
+    if (!unhandled) {  // Else they go with the next one: the worker has done nothing wrong.
+        abort_updates(transition);
+    }
     if (transition.run().workflow_task().attempt() > 1 && !unhandled && !command.terminate) {
         return {Refused::invalid_argument, command.text};  // The task stays until its timeout.
     }
@@ -103,7 +121,6 @@ Refusal fail_by_command(Transition& transition,
     failure.cause = command.cause;
     failure.identity = identity;
     failure.failure.set_message(text);
-    failure.failure.set_source("Server");
     failure.failure.mutable_server_failure_info();
     if (command.terminate) {
         fail_and_terminate(transition, failure, command.text);
@@ -114,6 +131,23 @@ Refusal fail_by_command(Transition& transition,
     }
     fail_workflow_task(transition, failure);
     return {Refused::invalid_argument, text};
+}
+
+// What the completion itself cancelled, or left behind in a closed run, is not started.
+void start_eager_activities(Transition& transition,
+                            const Completing& completing,
+                            std::vector<std::int64_t>& started) {
+    for (const std::int64_t id : completing.eager) {
+        const auto found = transition.run().activities().find(id);
+        if (!transition.open() || found == transition.run().activities().end()) {
+            continue;
+        }
+        transition.withdraw_task(Task::Kind::activity, id);
+        const auto refusal = start_activity(
+            transition, id, found->second.stamp(), completing.identity, transition.source().uuid());
+        HOLDFAST_ASSERT(!refusal);
+        started.push_back(id);
+    }
 }
 
 // Another workflow task follows if the worker asks for one, or has not seen everything.
@@ -133,7 +167,8 @@ void go_on(Transition& transition, const Request& request, Time heartbeat_since)
 
 std::optional<Refusal> complete_workflow_task(Transition& transition,
                                               const TaskRef& task,
-                                              const Request& request) {
+                                              const Request& request,
+                                              const CompletionScene& scene) {
     if (auto refusal = refuse_task(transition, task)) {
         return refusal;
     }
@@ -144,18 +179,38 @@ std::optional<Refusal> complete_workflow_task(Transition& transition,
     if (is_heartbeat(request) && transition.now() >= since + transition.limits().heartbeats_max) {
         return end_heartbeats(transition);
     }
+    MessageInbox messages(request.messages());
     Completing completing{.transition = transition,
                           .identity = request.identity(),
-                          .unseen_events = !transition.run().buffered().empty()};
+                          .unseen_events = !transition.run().buffered().empty(),
+                          .messages = &messages,
+                          .check_attributes = scene.check_attributes};
+    const bool forgotten = is_forgotten(transition, request);
     if (transition.run().close_attempted()) {
-        transition.note(note::CloseAttempted{false});
+        transition.touch(note::CloseAttempted{false});
     }
-    completing.completed_event_id = write_completed(transition, request);
-    set_sticky(transition, request);
+    if (forgotten) {
+        transition.touch(note::TransientEnded{});
+    } else {
+        completing.completed_event_id = write_completed(transition, request);
+    }
+    set_sticky(transition, request, forgotten);
     for (const auto& command : request.commands()) {
         if (const auto failure = run_command(completing, command)) {
             return fail_by_command(transition, *failure, request.identity());
         }
+    }
+    if (const auto failure = run_rest_of_messages(completing)) {
+        return fail_by_command(transition, *failure, request.identity());
+    }
+    if (transition.open() && !is_heartbeat(request)) {
+        reject_unanswered(transition);
+    }
+    if (scene.news != nullptr) {
+        if (forgotten) {
+            scene.news->reset_history_event_id = transition.run().last_completed_started_event_id();
+        }
+        start_eager_activities(transition, completing, scene.news->eager);
     }
     go_on(transition, request, since);
     return std::nullopt;
@@ -164,6 +219,9 @@ std::optional<Refusal> complete_workflow_task(Transition& transition,
 std::optional<Refusal> report_workflow_task_failed(Transition& transition,
                                                    const TaskRef& task,
                                                    TaskFailure failure) {
+    if (!transition.open()) {
+        return already_completed();
+    }
     if (auto refusal = refuse_task(transition, task)) {
         return refusal;
     }

@@ -65,7 +65,8 @@ void time_out_activities(Transition& transition, int& left) {
 void dispatch_activities(Transition& transition) {
     std::vector<std::pair<std::int64_t, std::int32_t>> due;
     for (const auto& [id, activity] : transition.run().activities()) {
-        if (activity.in_backoff() && time_of(activity.scheduled_time()) <= transition.now()) {
+        if (activity.in_backoff() && !activity.has_pause() &&
+            time_of(activity.scheduled_time()) <= transition.now()) {
             due.emplace_back(id, activity.stamp());
         }
     }
@@ -127,14 +128,15 @@ std::optional<Time> next_due(const state::Run& run) {
     if (in_first_backoff(run)) {
         take_earlier(earliest, time_of(run.execution_time()));
     }
-    if (const auto deadline = workflow_task_deadline(run)) {
+    const auto deadline = workflow_task_deadline(run);
+    if (deadline && !run.workflow_task().speculative()) {  // That one is in memory only.
         take_earlier(earliest, deadline->at);
     }
     for (const auto& [id, timer] : run.timers()) {
         take_earlier(earliest, time_of(timer.expiry()));
     }
     for (const auto& [id, activity] : run.activities()) {
-        if (activity.in_backoff()) {
+        if (activity.in_backoff() && !activity.has_pause()) {
             take_earlier(earliest, time_of(activity.scheduled_time()));
         }
     }

@@ -50,6 +50,9 @@ Finished finish(Transition& transition) {
         failure.identity = "history-service";
         fail_workflow_task(transition, failure);
     }
+    if (transition.open() && (transition.changed() || transition.woken())) {
+        make_speculative_normal(transition);
+    }
     if (transition.open() && transition.woken() && !transition.run().has_workflow_task()) {
         schedule_workflow_task(transition);
     }

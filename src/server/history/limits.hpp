@@ -25,6 +25,9 @@ struct Limits {
     std::size_t pending_max = 2000;  // Of activities, children, external signals, external cancels.
     std::int64_t signals_max = 10'000;
     std::size_t updates_suggest = 1800;
+    std::size_t updates_max = 2000;          // Of a run, without those that were rejected.
+    std::size_t updates_in_flight_max = 10;  // Those that are not completed.
+    std::size_t updates_in_flight_bytes_max = 20 * mib;  // Of the requests that are not accepted.
     std::size_t buffered_events_max = 100;
     std::size_t buffered_bytes_max = 2 * mib;
     std::size_t last_failure_bytes_max = 4 * kib;

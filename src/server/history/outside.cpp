@@ -16,7 +16,8 @@ using temporal::api::history::v1::HistoryEvent;
 std::optional<Refusal> signal_run(
     Transition& transition,
     const temporal::api::history::v1::WorkflowExecutionSignaledEventAttributes& signal,
-    bool at_once) {
+    bool at_once,
+    const Links& links) {
     const state::Run& run = transition.run();
     if (!signal.request_id().empty() && run.signal_request_ids().contains(signal.request_id())) {
         return std::nullopt;
@@ -38,6 +39,7 @@ std::optional<Refusal> signal_run(
     }
     HistoryEvent event = transition.event(EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED);
     *event.mutable_workflow_execution_signaled_event_attributes() = signal;
+    *event.mutable_links() = links;
     transition.add(std::move(event));
     if (at_once) {
         transition.wake();

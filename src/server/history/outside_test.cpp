@@ -45,6 +45,7 @@ protected:
 Command cancel_run_command() {
     Command command;
     command.set_command_type(COMMAND_TYPE_CANCEL_WORKFLOW_EXECUTION);
+    command.mutable_cancel_workflow_execution_command_attributes();
     return command;
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "history/apply.hpp"
+#include "history/control/control.hpp"
 
 namespace holdfast::server::history {
 
@@ -27,8 +28,8 @@ state::Run rebuild(state::Run fresh, std::span<const temporal::api::history::v1:
 }
 
 state::Run projection(state::Run run) {
-    if (run.workflow_task().attempt() > 1) {
-        run.clear_workflow_task();  // Transient: its events come with its completion.
+    if (run.workflow_task().attempt() > 1 || run.workflow_task().speculative()) {
+        run.clear_workflow_task();  // Its events come with its completion, if at all.
     }
     if (run.phase() == state::PHASE_COMPLETED) {  // What was pending is of no consequence any more.
         run.clear_activities();
@@ -60,6 +61,10 @@ state::Run projection(state::Run run) {
         activity.clear_last_attempt_complete_time();
         activity.clear_stamp();
         activity.clear_in_backoff();
+        activity.clear_pause();
+        activity.clear_reset();
+        activity.clear_reset_heartbeat();
+        restore_options(activity);
     }
     for (auto& [id, cancel] : *run.mutable_external_cancels()) {
         cancel.clear_request_id();
@@ -67,10 +72,28 @@ state::Run projection(state::Run run) {
     for (auto& [id, signal] : *run.mutable_external_signals()) {
         signal.clear_request_id();
     }
+    if (run.started().original_execution_run_id() != run.run_id()) {  // Its time began by a reset.
+        run.clear_bases();
+        run.clear_start_time();
+        run.clear_execution_time();
+        run.clear_run_expiration();
+        run.mutable_started()->clear_workflow_execution_expiration_time();
+        for (auto& [id, activity] : *run.mutable_activities()) {
+            activity.clear_first_scheduled_time();
+        }
+    }
+    run.clear_reset_run_id();
+    run.clear_closed_by_reset();
+    for (auto& point : *run.mutable_reset_points()) {
+        if (point.run_id() == run.run_id()) {
+            point.clear_expire_time();
+        }
+    }
     run.clear_request_ids();
     run.clear_state_transition_count();
     run.clear_buffered();
     run.clear_close_attempted();
+    run.clear_pending_updates();
     return run;
 }
 

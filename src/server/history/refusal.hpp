@@ -12,7 +12,10 @@ enum class Refused : std::uint8_t {
     not_found,
     invalid_argument,
     failed_precondition,
-    busy,  // The run is closing; the same request may succeed later.
+    busy,              // The run is closing; the same request may succeed later.
+    not_ready,         // Its workflow task fails again and again.
+    concurrent_limit,  // Too many requests of this kind are under way.
+    unavailable,       // Lost with what was in memory; the same request may succeed at once.
 };
 
 struct Refusal {

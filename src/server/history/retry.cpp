@@ -51,18 +51,6 @@ bool retryable(const Failure& failure, const RetryPolicy& policy) {
     return true;
 }
 
-// Nothing if the interval outgrows every bound.
-std::optional<Span> interval(const RetryPolicy& policy, std::int32_t attempt) {
-    const Span most = span_of(policy.maximum_interval());
-    const double grown = static_cast<double>(span_of(policy.initial_interval()).count()) *
-                         std::pow(policy.backoff_coefficient(), attempt - 1);
-    if (grown < static_cast<double>(span_max.count())) {
-        const Span exact{static_cast<std::int64_t>(grown)};
-        return most > Span::zero() ? std::min(exact, most) : exact;
-    }
-    return most > Span::zero() ? std::optional{most} : std::nullopt;
-}
-
 }  // namespace
 
 void fill_defaults(RetryPolicy& policy) {
@@ -111,6 +99,17 @@ std::optional<std::string> policy_problem(const RetryPolicy& policy) {
     return std::nullopt;
 }
 
+std::optional<Span> retry_interval(const RetryPolicy& policy, std::int32_t attempt) {
+    const Span most = span_of(policy.maximum_interval());
+    const double grown = static_cast<double>(span_of(policy.initial_interval()).count()) *
+                         std::pow(policy.backoff_coefficient(), attempt - 1);
+    if (grown < static_cast<double>(span_max.count())) {
+        const Span exact{static_cast<std::int64_t>(grown)};
+        return most > Span::zero() ? std::min(exact, most) : exact;
+    }
+    return most > Span::zero() ? std::optional{most} : std::nullopt;
+}
+
 RetryDecision decide_retry(const RetryPolicy& policy,
                            const Failure& failure,
                            std::int32_t attempt,
@@ -128,7 +127,7 @@ RetryDecision decide_retry(const RetryPolicy& policy,
     if (policy.maximum_attempts() > 0 && attempt >= policy.maximum_attempts()) {
         return {.state = RETRY_STATE_MAXIMUM_ATTEMPTS_REACHED};
     }
-    std::optional<Span> delay = interval(policy, attempt);
+    std::optional<Span> delay = retry_interval(policy, attempt);
     if (failure.application_failure_info().has_next_retry_delay()) {
         delay = span_of(failure.application_failure_info().next_retry_delay());
     }

@@ -20,6 +20,10 @@ void fill_defaults(temporal::api::common::v1::RetryPolicy& policy);
 [[nodiscard]] std::optional<std::string> policy_problem(
     const temporal::api::common::v1::RetryPolicy& policy);
 
+// Between the failure of this attempt and the next one; nothing if it outgrows every bound.
+[[nodiscard]] std::optional<Span> retry_interval(
+    const temporal::api::common::v1::RetryPolicy& policy, std::int32_t attempt);
+
 struct RetryDecision {
     temporal::api::enums::v1::RetryState state{};  // IN_PROGRESS: it is tried again after `delay`.
     Span delay{};

@@ -143,6 +143,9 @@ Continuation continue_as_new(
         continuation(transition, initiator, span_of(command.backoff_start_interval()));
     Started& started = next.started;
     started.set_attempt(1);
+    if (transition.run().has_priority()) {
+        *started.mutable_priority() = transition.run().priority();
+    }
     if (!command.workflow_type().name().empty()) {
         *started.mutable_workflow_type() = command.workflow_type();
     }
@@ -157,6 +160,7 @@ Continuation continue_as_new(
         *started.mutable_workflow_task_timeout() = command.workflow_task_timeout();
     }
     normalise_timeouts(started, transition.limits());
+    started.mutable_workflow_run_timeout();  // Said also if there is none.
     // Nothing of the following is inherited: what the command does not have, the new run has not.
     *started.mutable_input() = command.input();
     *started.mutable_header() = command.header();

@@ -26,7 +26,8 @@ Span span_of(const google::protobuf::Duration& duration) {
 Time time_of(const google::protobuf::Timestamp& timestamp) {
     constexpr std::int64_t most = INT64_MAX / second_ns - 1;
     const std::int64_t seconds = std::clamp(timestamp.seconds(), -most, most);
-    return Time{std::chrono::seconds{seconds} + Span{timestamp.nanos()}};
+    const std::int64_t nanos = std::clamp<std::int64_t>(timestamp.nanos(), 0, second_ns - 1);
+    return Time{std::chrono::seconds{seconds} + Span{nanos}};
 }
 
 google::protobuf::Duration to_duration(Span span) {

@@ -82,9 +82,13 @@ void remember_request(state::Run& run, const HistoryEvent& event) {
 
 // So does an update that a reset admits.
 void remember_update(state::Run& run, const HistoryEvent& event) {
-    const auto& admitted = event.workflow_execution_update_admitted_event_attributes();
-    (*run.mutable_updates())[admitted.request().meta().update_id()].set_admitted_event_id(
-        event.event_id());
+    const std::string& id =
+        event.workflow_execution_update_admitted_event_attributes().request().meta().update_id();
+    (*run.mutable_updates())[id].set_admitted_event_id(event.event_id());
+    const auto pending = run.mutable_pending_updates()->find(id);
+    if (pending != run.mutable_pending_updates()->end()) {
+        pending->second.set_admitted_event_id(event.event_id());
+    }
 }
 
 // Remembers the id that a start has just got, and tells a child that still runs.
@@ -169,6 +173,16 @@ void Transition::note(const Note& note) {
     apply(run_, note);
 }
 
+void Transition::touch(const Note& note) {
+    touched_ = true;
+    apply(run_, note);
+}
+
+void Transition::end_update(UpdateEnd end) {
+    touch(note::UpdateForgotten{end.update_id});
+    ended_updates_.push_back(std::move(end));
+}
+
 bool Transition::flush_buffer() {
     HOLDFAST_ASSERT(!workflow_task_started());
     if (run_.buffered().empty()) {
@@ -224,9 +238,11 @@ void Transition::restart() {
     batches_.clear();
     tasks_.clear();
     next_.reset();
+    ended_updates_.clear();
     begin_batch_ = true;
     wake_ = false;
     changed_ = false;
+    touched_ = false;
 }
 
 Result Transition::take() {
@@ -241,7 +257,9 @@ Result Transition::take() {
             .batches = std::move(batches_),
             .tasks = std::move(tasks_),
             .next = std::move(next_),
-            .changed = changed_};
+            .ended_updates = std::move(ended_updates_),
+            .changed = changed_,
+            .touched = touched_};
 }
 
 bool in_first_backoff(const state::Run& run) {

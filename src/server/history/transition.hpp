@@ -9,11 +9,13 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "history/event_kind.hpp"
 #include "history/limits.hpp"
 #include "history/note.hpp"
+#include "history/refusal.hpp"
 #include "history/times.hpp"
 #include <server/history/state.pb.h>
 #include <temporal/api/history/v1/message.pb.h>
@@ -56,12 +58,20 @@ struct Continuation {
     temporal::api::history::v1::WorkflowExecutionStartedEventAttributes started;
 };
 
+// How an update ended that leaves no event: a worker rejected it, or it is aborted.
+struct UpdateEnd {
+    std::string update_id;
+    std::variant<temporal::api::failure::v1::Failure, Refusal> how;
+};
+
 struct Result {
     state::Run run;
     std::vector<temporal::api::history::v1::History> batches;
     std::vector<Task> tasks;
     std::optional<Continuation> next;
+    std::vector<UpdateEnd> ended_updates;
     bool changed = false;  // False: there is nothing to commit.
+    bool touched = false;  // What is in memory only has changed.
 };
 
 class Transition {
@@ -87,6 +97,10 @@ public:
     std::int64_t add(temporal::api::history::v1::HistoryEvent event);
 
     void note(const Note& note);
+    // A note about what is in memory only: by itself it does not make a commit.
+    void touch(const Note& note);
+    // Those who wait for the update are told once this is committed. The run forgets it.
+    void end_update(UpdateEnd end);
     void add_task(Task task) { tasks_.push_back(task); }
 
     // Those that were added so far. finish() may add the workflow task that is asked for, and drops
@@ -100,6 +114,7 @@ public:
     // The workflow has to see something: finish() schedules a workflow task if none is pending.
     void wake() noexcept { wake_ = true; }
     [[nodiscard]] bool woken() const noexcept { return wake_; }
+    [[nodiscard]] bool changed() const noexcept { return changed_; }
 
     // Moves the buffer into the history: first what closes nothing, then what does, each in the
     // order of arrival. True if there was anything. Requires: no workflow task is started.
@@ -129,9 +144,11 @@ private:
     std::vector<temporal::api::history::v1::History> batches_;
     std::vector<Task> tasks_;
     std::optional<Continuation> next_;
+    std::vector<UpdateEnd> ended_updates_;
     bool begin_batch_ = true;
     bool wake_ = false;
     bool changed_ = false;
+    bool touched_ = false;
 };
 
 // Whether the first workflow task still waits for a start delay or a backoff.

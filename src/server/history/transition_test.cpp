@@ -32,6 +32,21 @@ TEST_F(TransitionTest, ARestartForgetsItsTasks) {
     EXPECT_TRUE(transition.tasks().empty());
 }
 
+// Clients may send any numbers.
+TEST(MomentsTest, OneOutsideOfTheCalendarIsCutToItsEnds) {
+    google::protobuf::Timestamp timestamp;
+    timestamp.set_seconds(INT64_MIN);
+    timestamp.set_nanos(INT32_MIN);
+    const Time first = time_of(timestamp);
+    timestamp.set_seconds(INT64_MAX);
+    timestamp.set_nanos(INT32_MAX);
+    const Time last = time_of(timestamp);
+    EXPECT_LT(first, Time{});
+    EXPECT_GT(last, Time{});
+    EXPECT_EQ(time_of(to_timestamp(first)), first);
+    EXPECT_EQ(time_of(to_timestamp(last)), last);
+}
+
 }  // namespace
 
 }  // namespace holdfast::server::history::tests

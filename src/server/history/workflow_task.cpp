@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "history/update/update.hpp"
+
 #include <holdfast/base/assert.hpp>
 
 namespace holdfast::server::history {
@@ -30,6 +32,13 @@ Span timeout_of(Transition& transition, std::int32_t attempt) {
     return timeout + Span{static_cast<std::int64_t>(extra * share)};
 }
 
+// The end of a speculative task is in the history, and so are then its beginnings.
+void write_speculative(Transition& transition) {
+    if (transition.run().workflow_task().speculative()) {
+        write_transient(transition);
+    }
+}
+
 temporal::api::taskqueue::v1::TaskQueue queue_of(const state::Run& run) {
     temporal::api::taskqueue::v1::TaskQueue queue;
     const std::string& normal = run.started().task_queue().name();
@@ -44,8 +53,25 @@ temporal::api::taskqueue::v1::TaskQueue queue_of(const state::Run& run) {
     return queue;
 }
 
+// How long a speculative task waits on a queue that has no limit of its own.
+constexpr Span speculative_wait = std::chrono::seconds{5};
+
 bool transient(const state::Run& run) {
     return run.has_workflow_task() && run.workflow_task().attempt() > 1;
+}
+
+// Pending, and the history does not have its events.
+bool unwritten(const state::Run& run) {
+    return transient(run) || run.workflow_task().speculative();
+}
+
+// A speculative task is in memory only, and so is what happens to it.
+void note_of_task(Transition& transition, const Note& note) {
+    if (transition.run().workflow_task().speculative()) {
+        transition.touch(note);
+    } else {
+        transition.note(note);
+    }
 }
 
 HistoryEvent scheduled_event(const state::WorkflowTask& task) {
@@ -70,6 +96,9 @@ HistoryEvent started_event(const state::WorkflowTask& task) {
     attributes.set_suggest_continue_as_new(task.suggest_continue_as_new());
     *attributes.mutable_suggest_continue_as_new_reasons() = task.suggest_continue_as_new_reasons();
     attributes.set_history_size_bytes(task.history_size_bytes());
+    if (task.has_worker_version()) {
+        *attributes.mutable_worker_version() = task.worker_version();
+    }
     return event;
 }
 
@@ -85,7 +114,7 @@ void advise(state::WorkflowTask& task, const Transition& transition) {
         task.add_suggest_continue_as_new_reasons(
             SUGGEST_CONTINUE_AS_NEW_REASON_TOO_MANY_HISTORY_EVENTS);
     }
-    if (run.updates().size() >= transition.limits().updates_suggest) {
+    if (updates_of(run) >= transition.limits().updates_suggest) {
         task.add_suggest_continue_as_new_reasons(SUGGEST_CONTINUE_AS_NEW_REASON_TOO_MANY_UPDATES);
     }
     task.set_suggest_continue_as_new(!task.suggest_continue_as_new_reasons().empty());
@@ -97,6 +126,9 @@ state::WorkflowTask started_task(const Transition& transition, const Poll& poll)
     *task.mutable_started_time() = to_timestamp(transition.now());
     task.set_request_id(poll.request_id);
     task.set_identity(poll.identity);
+    if (poll.worker_version) {
+        *task.mutable_worker_version() = *poll.worker_version;
+    }
     advise(task, transition);
     return task;
 }
@@ -135,13 +167,7 @@ void write_failed(Transition& transition, const TaskFailure& failure) {
     transition.add(std::move(event));
 }
 
-void schedule(Transition& transition, std::optional<Time> heartbeat_since) {
-    HOLDFAST_ASSERT(transition.open());
-    HOLDFAST_ASSERT(!transition.run().has_workflow_task());
-    if (transition.flush_buffer() && transition.run().workflow_task_attempt() > 1) {
-        transition.note(note::Attempt{
-            .attempt = 1, .since_last_success = transition.run().attempts_since_last_success()});
-    }
+state::WorkflowTask next_task(Transition& transition) {
     const state::Run& run = transition.run();
     state::WorkflowTask task;
     task.set_scheduled_event_id(run.next_event_id());
@@ -151,6 +177,17 @@ void schedule(Transition& transition, std::optional<Time> heartbeat_since) {
     *task.mutable_task_queue() = queue_of(run);
     *task.mutable_scheduled_time() = to_timestamp(transition.now());
     *task.mutable_original_scheduled_time() = task.scheduled_time();
+    return task;
+}
+
+void schedule(Transition& transition, std::optional<Time> heartbeat_since) {
+    HOLDFAST_ASSERT(transition.open());
+    HOLDFAST_ASSERT(!transition.run().has_workflow_task());
+    if (transition.flush_buffer() && transition.run().workflow_task_attempt() > 1) {
+        transition.note(note::Attempt{
+            .attempt = 1, .since_last_success = transition.run().attempts_since_last_success()});
+    }
+    const state::WorkflowTask task = next_task(transition);
     if (task.attempt() > 1) {
         transition.note(note::TransientScheduled{task});
     } else {
@@ -192,6 +229,29 @@ void schedule_heartbeat(Transition& transition, Time since) {
     schedule(transition, since);
 }
 
+void schedule_speculative_task(Transition& transition) {
+    HOLDFAST_ASSERT(transition.open());
+    HOLDFAST_ASSERT(!transition.run().has_workflow_task());
+    HOLDFAST_ASSERT(transition.run().buffered().empty());
+    state::WorkflowTask task = next_task(transition);
+    task.set_speculative(true);
+    transition.touch(note::TransientScheduled{task});
+    transition.add_task({Task::Kind::workflow_task, task.scheduled_event_id(), task.stamp()});
+}
+
+void make_speculative_normal(Transition& transition) {
+    state::WorkflowTask task = transition.run().workflow_task();
+    if (!task.speculative()) {
+        return;
+    }
+    task.clear_identity();
+    transition.touch(note::TransientStarted{task});
+    write_transient(transition);
+    if (task.started_event_id() == 0) {  // From now on it is stored, and so must be its place.
+        transition.add_task({Task::Kind::workflow_task, task.scheduled_event_id(), task.stamp()});
+    }
+}
+
 std::optional<Refusal> start_workflow_task(Transition& transition, const Poll& poll) {
     if (auto refusal = refuse_start(transition, poll)) {
         return refusal;
@@ -201,16 +261,19 @@ std::optional<Refusal> start_workflow_task(Transition& transition, const Poll& p
         return std::nullopt;  // The same poll again.
     }
     if (!run.sticky_queue().empty() && poll.queue != run.sticky_queue()) {
-        transition.note(note::Sticky{});
+        note_of_task(transition, note::Sticky{});
     }
-    if (!transient(run)) {
+    if (!run.pending_updates().empty()) {
+        transition.touch(note::UpdatesSent{});
+    }
+    if (!unwritten(run)) {
         transition.add(started_event(started_task(transition, poll)));
         return std::nullopt;
     }
     if (run.workflow_task().scheduled_event_id() == run.next_event_id()) {
         state::WorkflowTask task = started_task(transition, poll);
         task.set_started_event_id(task.scheduled_event_id() + 1);
-        transition.note(note::TransientStarted{task});
+        note_of_task(transition, note::TransientStarted{task});
         return std::nullopt;
     }
     // Something has happened since: it is a first attempt at more than what failed.
@@ -228,7 +291,7 @@ std::optional<Refusal> start_workflow_task(Transition& transition, const Poll& p
 }
 
 void write_transient(Transition& transition) {
-    if (!transient(transition.run())) {
+    if (!unwritten(transition.run())) {
         return;
     }
     const state::WorkflowTask task = transition.run().workflow_task();
@@ -241,6 +304,7 @@ void write_transient(Transition& transition) {
 }
 
 void fail_workflow_task_for_good(Transition& transition, const TaskFailure& failure) {
+    write_speculative(transition);
     if (transient(transition.run())) {
         transition.note(note::TransientEnded{});
     } else {
@@ -268,6 +332,7 @@ void abandon_workflow_task(Transition& transition) {
 }
 
 void time_out_workflow_task(Transition& transition, TimeoutType timeout_type) {
+    write_speculative(transition);
     if (transient(transition.run())) {
         transition.note(note::TransientEnded{});
     } else {
@@ -286,7 +351,7 @@ void time_out_workflow_task(Transition& transition, TimeoutType timeout_type) {
 temporal::api::history::v1::History transient_events(const state::Run& run) {
     temporal::api::history::v1::History history;
     const state::WorkflowTask& task = run.workflow_task();
-    if (!transient(run) || task.scheduled_event_id() != run.next_event_id()) {
+    if (!unwritten(run) || task.scheduled_event_id() != run.next_event_id()) {
         return history;
     }
     HistoryEvent scheduled = scheduled_event(task);
@@ -296,6 +361,7 @@ temporal::api::history::v1::History transient_events(const state::Run& run) {
         HistoryEvent started = started_event(task);
         started.set_event_id(task.started_event_id());
         started.mutable_workflow_task_started_event_attributes()->clear_identity();
+        started.mutable_workflow_task_started_event_attributes()->clear_worker_version();
         *history.add_events() = std::move(started);
     }
     return history;
@@ -314,6 +380,10 @@ std::optional<TaskDeadline> workflow_task_deadline(const state::Run& run) {
         return TaskDeadline{
             time_of(task.scheduled_time()) + span_of(run.sticky_schedule_to_start_timeout()),
             TIMEOUT_TYPE_SCHEDULE_TO_START};
+    }
+    if (task.speculative()) {
+        return TaskDeadline{time_of(task.scheduled_time()) + speculative_wait,
+                            TIMEOUT_TYPE_SCHEDULE_TO_START};
     }
     return std::nullopt;  // It waits for a worker as long as it takes.
 }

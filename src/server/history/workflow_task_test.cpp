@@ -262,6 +262,9 @@ TEST_F(WorkflowTaskTest, NothingFollowsACommandThatCloses) {
     poll();
     EXPECT_FALSE(complete({complete_command(), marker_command("late")}));
     EXPECT_EQ(refusal->kind, Refused::invalid_argument);
+    EXPECT_EQ(refusal->message,
+              "invalid command sequence: [CompleteWorkflowExecution, RecordMarker], command "
+              "CompleteWorkflowExecution must be the last command.");
     EXPECT_FALSE(last.changed);
     const Command unknown;
     EXPECT_FALSE(complete({unknown}));
@@ -282,6 +285,20 @@ TEST_F(WorkflowTaskTest, ABadCommandFailsItOnceAndThenOnlyTheRequest) {
     EXPECT_FALSE(complete({start_timer_command("", 1s)}));
     EXPECT_FALSE(last.changed);
     EXPECT_EQ(run().workflow_task().attempt(), 2);
+}
+
+TEST_F(WorkflowTaskTest, ACommandWithoutItsAttributesFailsIt) {
+    start();
+    poll();
+    Command bare;
+    bare.set_command_type(COMMAND_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION);
+    EXPECT_FALSE(complete({bare}));
+    EXPECT_EQ(refusal->message,
+              "BadSignalWorkflowExecutionAttributes: "
+              "SignalExternalWorkflowExecutionCommandAttributes is not set on "
+              "SignalExternalWorkflowExecutionCommand.");
+    EXPECT_EQ(event(4).workflow_task_failed_event_attributes().cause(),
+              WORKFLOW_TASK_FAILED_CAUSE_BAD_SIGNAL_WORKFLOW_EXECUTION_ATTRIBUTES);
 }
 
 TEST_F(WorkflowTaskTest, ALongHistorySuggestsToContinueAsNew) {
@@ -309,6 +326,8 @@ TEST_F(WorkflowTaskTest, ATerminationDoesNotWaitForIt) {
     EXPECT_EQ(event(4).workflow_task_failed_event_attributes().identity(), "history-service");
     EXPECT_EQ(run().completion_event_batch_id(), 6);
     EXPECT_FALSE(complete());
+    EXPECT_EQ(refusal->message, "Workflow task not found.");
+    EXPECT_FALSE(fail_task());
     EXPECT_EQ(refusal->message, "workflow execution already completed");
 }
 

@@ -11,35 +11,25 @@ int level_of(int priority) noexcept {
     return priority <= 0 ? default_priority : std::min(priority, priority_levels);
 }
 
-Backlog::Level& Backlog::of(const QueuedTask& task) {
+FairLevel& Backlog::of(const QueuedTask& task) {
     return levels_[static_cast<std::size_t>(level_of(task.priority) - 1)];
 }
 
-void Backlog::add(QueuedTask task) {
-    Level& level = of(task);
-    level.push_back(std::move(task));
+void Backlog::add(QueuedTask task, double weight) {
+    FairLevel& level = of(task);
+    level.add(std::move(task), weight);
 }
 
 void Backlog::put_back(QueuedTask task) {
-    // Only tasks that were put back too can be before it. The bound is for a queue whose tasks were
-    // added in another order.
-    constexpr int steps_max = 16;
-    Level& level = of(task);
-    auto place = level.begin();
-    for (int step = 0; step < steps_max; ++step) {
-        if (place == level.end() || place->created >= task.created) {
-            break;
-        }
-        ++place;
-    }
-    level.insert(place, std::move(task));
+    FairLevel& level = of(task);
+    level.put_back(std::move(task));
 }
 
 std::optional<int> Backlog::first_level(Time now) {
     for (int number = 1; number <= priority_levels; ++number) {
-        Level& level = levels_[static_cast<std::size_t>(number - 1)];
-        while (!level.empty() && level.front().expiry && *level.front().expiry <= now) {
-            level.pop_front();
+        FairLevel& level = levels_[static_cast<std::size_t>(number - 1)];
+        while (!level.empty() && level.first().expiry && *level.first().expiry <= now) {
+            static_cast<void>(level.take());
         }
         if (!level.empty()) {
             return number;
@@ -49,16 +39,14 @@ std::optional<int> Backlog::first_level(Time now) {
 }
 
 QueuedTask Backlog::take(int level) {
-    Level& tasks = levels_[static_cast<std::size_t>(level - 1)];
+    FairLevel& tasks = levels_[static_cast<std::size_t>(level - 1)];
     HOLDFAST_ASSERT(!tasks.empty());
-    QueuedTask task = std::move(tasks.front());
-    tasks.pop_front();
-    return task;
+    return tasks.take();
 }
 
 std::size_t Backlog::size() const noexcept {
     std::size_t all = 0;
-    for (const Level& level : levels_) {
+    for (const FairLevel& level : levels_) {
         all += level.size();
     }
     return all;
@@ -67,7 +55,7 @@ std::size_t Backlog::size() const noexcept {
 std::vector<std::size_t> Backlog::sizes() const {
     std::vector<std::size_t> sizes;
     sizes.reserve(levels_.size());
-    for (const Level& level : levels_) {
+    for (const FairLevel& level : levels_) {
         sizes.push_back(level.size());
     }
     return sizes;
@@ -75,12 +63,22 @@ std::vector<std::size_t> Backlog::sizes() const {
 
 std::optional<Time> Backlog::oldest() const {
     std::optional<Time> oldest;
-    for (const Level& level : levels_) {
-        if (!level.empty() && (!oldest || level.front().created < *oldest)) {
-            oldest = level.front().created;
+    for (const FairLevel& level : levels_) {
+        const std::optional<Time> of_level = level.oldest();
+        if (of_level && (!oldest || *of_level < *oldest)) {
+            oldest = of_level;
         }
     }
     return oldest;
+}
+
+std::optional<Time> Backlog::next_made() const {
+    for (const FairLevel& level : levels_) {
+        if (!level.empty()) {
+            return level.first().created;
+        }
+    }
+    return std::nullopt;
 }
 
 }  // namespace holdfast::server::matching

@@ -1,12 +1,12 @@
-// Tasks that wait for a poll: by priority, and first in, first out within one.
+// Tasks that wait for a poll: by priority, and fair between the keys of one priority.
 #pragma once
 
 #include <array>
 #include <cstddef>
-#include <list>
 #include <optional>
 #include <vector>
 
+#include "matching/fair_level.hpp"
 #include "matching/task.hpp"
 
 namespace holdfast::server::matching {
@@ -18,7 +18,8 @@ inline constexpr int priority_levels = 5;
 
 class Backlog {
 public:
-    void add(QueuedTask task);
+    // Requires: `weight`, that of its key, is positive.
+    void add(QueuedTask task, double weight);
     // Before those that are younger, as it was before it left.
     void put_back(QueuedTask task);
 
@@ -29,15 +30,16 @@ public:
 
     [[nodiscard]] std::size_t size() const noexcept;
     [[nodiscard]] std::vector<std::size_t> sizes() const;
-    // When the first task of a level was made, and of these the earliest.
+    // When the first task of a key of a level was made, and of these the earliest. Looks at all
+    // keys.
     [[nodiscard]] std::optional<Time> oldest() const;
+    // When the next task was made.
+    [[nodiscard]] std::optional<Time> next_made() const;
 
 private:
-    using Level = std::list<QueuedTask>;
+    [[nodiscard]] FairLevel& of(const QueuedTask& task);
 
-    [[nodiscard]] Level& of(const QueuedTask& task);
-
-    std::array<Level, priority_levels> levels_;
+    std::array<FairLevel, priority_levels> levels_;
 };
 
 }  // namespace holdfast::server::matching

@@ -151,6 +151,26 @@ void Matching::end_polls(const std::string& worker_instance_key, std::span<const
     }
 }
 
+void Matching::forget(const std::string& namespace_id) {
+    for (QueueShard& shard : state_->shards) {
+        std::vector<std::shared_ptr<Queue>> dropped;
+        {
+            const std::lock_guard lock(shard.mutex);
+            for (auto each = shard.queues.begin(); each != shard.queues.end();) {
+                if (each->first.namespace_id == namespace_id) {
+                    dropped.push_back(std::move(each->second));
+                    each = shard.queues.erase(each);
+                } else {
+                    ++each;
+                }
+            }
+        }
+        for (const auto& queue : dropped) {
+            queue->unload();
+        }
+    }
+}
+
 QueueView Matching::view(const QueueKey& queue) const {
     const std::shared_ptr<Queue> found = state_->find(queue);
     return found ? found->view()
@@ -158,8 +178,29 @@ QueueView Matching::view(const QueueKey& queue) const {
                              .backlog_by_priority = std::vector<std::size_t>(priority_levels)};
 }
 
+MatchingTotals Matching::totals() const {
+    MatchingTotals totals;
+    for (QueueShard& shard : state_->shards) {
+        std::vector<std::shared_ptr<Queue>> queues;
+        {
+            const std::lock_guard lock(shard.mutex);
+            for (const auto& [key, queue] : shard.queues) {
+                queues.push_back(queue);
+            }
+        }
+        for (const auto& queue : queues) {
+            queue->add_to(totals);
+        }
+    }
+    return totals;
+}
+
 void Matching::limit_rate(const QueueKey& queue, std::optional<double> tasks_per_second) {
     state_->obtain(queue)->limit_rate(tasks_per_second);
+}
+
+void Matching::set_weights(const QueueKey& queue, std::map<std::string, double> weights) {
+    state_->obtain(queue)->set_weights(std::move(weights));
 }
 
 void Matching::stop() {

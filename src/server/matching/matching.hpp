@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -81,6 +82,7 @@ struct PollerView {
     std::string identity;
     Wall last_access{};
     std::optional<double> tasks_per_second;
+    std::optional<temporal::api::common::v1::WorkerVersionStamp> worker_version{};
 };
 
 struct QueueView {
@@ -90,6 +92,17 @@ struct QueueView {
     double add_rate = 0;                     // Per second, over the last 30 s.
     double dispatch_rate = 0;
     std::vector<std::size_t> backlog_by_priority;  // Of 1 to 5, at 0 to 4.
+    std::optional<double> worker_rate{};           // What the last poll asked for.
+    std::optional<double> configured_rate{};       // See limit_rate().
+    bool rate_limited = false;                     // Tasks waited for the rate in the last 30 s.
+};
+
+// Of all queues.
+struct MatchingTotals {
+    std::size_t queues = 0;
+    std::size_t polls = 0;  // That wait.
+    std::size_t backlog = 0;
+    std::chrono::nanoseconds backlog_age{};  // Of the oldest task.
 };
 
 enum class OfferId : std::uint64_t {};
@@ -137,11 +150,19 @@ public:
     // Answers the polls of one worker on these queues empty, and its next ones for a while.
     void end_polls(const std::string& worker_instance_key, std::span<const QueueKey> queues);
 
+    // Drops the queues of a namespace with all that waits in them; polls are answered empty.
+    void forget(const std::string& namespace_id);
+
     [[nodiscard]] QueueView view(const QueueKey& queue) const;
+
+    // Looks at every queue: for an operator, not for a call.
+    [[nodiscard]] MatchingTotals totals() const;
 
     // How many tasks a second an activity queue gives away, instead of what its workers ask for; 0
     // for none at all, nothing to leave it to the workers.
     void limit_rate(const QueueKey& queue, std::optional<double> tasks_per_second);
+    // Weights of fairness keys, instead of what their tasks say, for the tasks that come.
+    void set_weights(const QueueKey& queue, std::map<std::string, double> weights);
 
     // Answers all polls empty, and all that come. After it no task is started and no offer called;
     // it waits for those under way. Requires: not called by the starter or an offer.

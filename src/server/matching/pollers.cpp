@@ -24,6 +24,7 @@ void Pollers::saw(const PollInfo& info, Steady now, Wall wall) {
     Seen& seen = by_time_.back();
     seen.poller.last_access = wall;
     seen.poller.tasks_per_second = info.tasks_per_second;
+    seen.poller.worker_version = info.worker_version;
     seen.worker_instance_key = info.worker_instance_key;
     seen.at = now;
 }

@@ -12,7 +12,10 @@ Queue::Queue(QueueKey key, std::shared_ptr<Surroundings> around)
       around_(std::move(around)),
       pollers_(around_->limits.pollers_kept),
       added_(around_->clock.steady_now()),
-      dispatched_(around_->clock.steady_now()) {}
+      dispatched_(around_->clock.steady_now()) {
+    constexpr double more_polls_per_second = 10;
+    more_polls_.limit(more_polls_per_second, around_->clock.steady_now());
+}
 
 std::optional<Reservation> Queue::reserve(int priority) {
     if (around_->stopping) {
@@ -42,7 +45,8 @@ void Queue::add(QueuedTask task) {
     }
     Lock lock(mutex_);
     const Steady now = around_->clock.steady_now();
-    backlog_.add(std::move(task));
+    const double weight = weight_of(task);
+    backlog_.add(std::move(task), weight);
     added_.add(now);
     match(now);
     hand_over(lock);
@@ -108,6 +112,17 @@ void Queue::limit_rate(std::optional<double> tasks_per_second) {
     hand_over(lock);
 }
 
+void Queue::set_weights(std::map<std::string, double> weights) {
+    const std::lock_guard lock(mutex_);
+    weights_ = std::move(weights);
+}
+
+double Queue::weight_of(const QueuedTask& task) const {
+    const auto configured = weights_.find(task.fairness_key);
+    const double weight = configured == weights_.end() ? task.fairness_weight : configured->second;
+    return weight > 0 ? weight : 1;
+}
+
 QueueView Queue::view() {
     const std::lock_guard lock(mutex_);
     const Steady now = around_->clock.steady_now();
@@ -118,7 +133,10 @@ QueueView Queue::view() {
                    .backlog_age = {},
                    .add_rate = added_.per_second(now),
                    .dispatch_rate = dispatched_.per_second(now),
-                   .backlog_by_priority = backlog_.sizes()};
+                   .backlog_by_priority = backlog_.sizes(),
+                   .worker_rate = worker_rate_,
+                   .configured_rate = configured_rate_,
+                   .rate_limited = rate_limited(now)};
     std::optional<Time> oldest = backlog_.oldest();
     for (const auto& [id, task] : put_back_) {
         ++view.backlog_by_priority[static_cast<std::size_t>(level_of(task.priority) - 1)];
@@ -130,12 +148,22 @@ QueueView Queue::view() {
     return view;
 }
 
+void Queue::add_to(MatchingTotals& totals) {
+    const QueueView seen = view();
+    const std::lock_guard lock(mutex_);
+    ++totals.queues;
+    totals.polls += waiting_.size();
+    totals.backlog += seen.backlog;
+    totals.backlog_age = std::max(totals.backlog_age, seen.backlog_age);
+}
+
 bool Queue::idle() {
     const std::lock_guard lock(mutex_);
     const Steady now = around_->clock.steady_now();
     return waiting_.empty() && present_ == 0 && !backlog_.first_level(time_now()) &&
            put_back_.empty() && offers_.empty() && !handing_over_ && !configured_rate_ &&
-           !pollers_.any(now) && !(seen_ && now - *seen_ < around_->limits.sticky_gone_after);
+           weights_.empty() && !pollers_.any(now) &&
+           !(seen_ && now - *seen_ < around_->limits.sticky_gone_after);
 }
 
 void Queue::stop() {
@@ -204,10 +232,37 @@ void Queue::set_rate(Steady now) {
     }
 }
 
+bool Queue::rate_limited(Steady now) const {
+    constexpr std::chrono::seconds recent{30};
+    return limited_ && now < *limited_ + recent;
+}
+
+// A worker whose polls wait long has too many; it has too few if tasks wait for a poll, or come
+// faster than they go.
+std::optional<int> Queue::scaling(const Parked& parked, Steady now) {
+    constexpr std::chrono::seconds idle_after{1};
+    constexpr std::chrono::milliseconds backlog_age_max{200};
+    constexpr double growth_max = 1.2;
+    if (parked.fresh && now - parked.came >= idle_after) {
+        return -1;
+    }
+    if (!more_polls_.open(now) || rate_limited(now)) {
+        return std::nullopt;
+    }
+    const std::optional<Time> made = backlog_.next_made();
+    const bool waits = made && time_now() - *made > backlog_age_max;
+    if (!waits && added_.per_second(now) <= growth_max * dispatched_.per_second(now)) {
+        return std::nullopt;
+    }
+    static_cast<void>(more_polls_.take(now));
+    return 1;
+}
+
 void Queue::ring_at_next_token(Steady now) {
     if (!limited() || pace_.open(now) || backlog_.size() == 0) {
         return;
     }
+    limited_ = now;
     const std::optional<Steady> opens = pace_.opens();
     if (opens && (!token_alarm_ || *opens < *token_alarm_)) {
         token_alarm_ = opens;

@@ -41,6 +41,7 @@ struct Parked {
     // Of the one that holds it.
     const std::shared_ptr<Queue> queue;
     Poll poll;
+    Steady came{};
     Steady expires{};
     std::optional<AlarmId> alarm;  // Of its expiry; set before it waits for the first time.
 
@@ -69,7 +70,9 @@ public:
     void unload();
     void end_polls(const std::string& worker_instance_key);
     void limit_rate(std::optional<double> tasks_per_second);
+    void set_weights(std::map<std::string, double> weights);
     [[nodiscard]] QueueView view();
+    void add_to(MatchingTotals& totals);
 
     // Once Surroundings::stopping is set.
     void stop();
@@ -77,8 +80,8 @@ public:
     // True if nothing is lost when it is forgotten.
     [[nodiscard]] bool idle();
 
-    // Of a Reservation.
-    void take(Parked& parked);
+    // Of a Reservation. Returns by how many the worker should change its polls, if it should.
+    [[nodiscard]] std::optional<int> take(Parked& parked);
     void give_back(std::shared_ptr<Parked> parked);
 
 private:
@@ -121,7 +124,10 @@ private:
     void match(Steady now);
     void match_task(std::shared_ptr<Parked> poll, Steady now);
     void match_offer(std::shared_ptr<Parked> poll);
+    [[nodiscard]] double weight_of(const QueuedTask& task) const;
     void set_rate(Steady now);
+    [[nodiscard]] bool rate_limited(Steady now) const;
+    [[nodiscard]] std::optional<int> scaling(const Parked& parked, Steady now);
     void ring_at_next_token(Steady now);
 
     // Delivers what was matched. The lock is released meanwhile.
@@ -150,8 +156,11 @@ private:
     Pace pace_;
     std::optional<double> worker_rate_;
     std::optional<double> configured_rate_;
-    std::optional<Steady> token_alarm_;   // The earliest that is set.
-    std::optional<Steady> token_wanted_;  // To be set, without the lock.
+    std::optional<Steady> limited_;          // When tasks waited for the rate last.
+    Pace more_polls_;                        // How often a worker is told to poll more.
+    std::map<std::string, double> weights_;  // Of fairness keys, as configured.
+    std::optional<Steady> token_alarm_;      // The earliest that is set.
+    std::optional<Steady> token_wanted_;     // To be set, without the lock.
 
     std::vector<Match> outbox_;
     std::vector<Match> delivering_;  // Of the thread that delivers.

@@ -4,6 +4,7 @@
 
 #include "matching/empty_answer.hpp"
 #include "matching/queue.hpp"
+#include <temporal/api/workflowservice/v1/request_response.pb.h>
 
 namespace holdfast::server::matching {
 namespace {
@@ -55,7 +56,14 @@ bool Reservation::over() const {
 
 Poll Reservation::take() && {
     const std::shared_ptr<Parked> parked = std::move(parked_);
-    parked->queue->take(*parked);
+    if (const std::optional<int> change = parked->queue->take(*parked)) {
+        std::visit(
+            [&](auto& reply) {
+                auto& decision = *reply.message().mutable_poller_scaling_decision();
+                decision.set_poll_request_delta_suggestion(*change);
+            },
+            parked->poll.reply);
+    }
     return std::move(parked->poll);
 }
 
@@ -65,6 +73,7 @@ void Queue::poll(Poll poll) {
         return;
     }
     const auto parked = std::make_shared<Parked>(shared_from_this(), std::move(poll));
+    parked->came = around_->clock.steady_now();
     parked->expires = expiry_of(parked->poll, *around_);
     listen(parked);
     seat(parked, Entry::arriving);
@@ -173,8 +182,9 @@ void Queue::retire(Parked& parked, Steady now, bool seen) {
     }
 }
 
-void Queue::take(Parked& parked) {
+std::optional<int> Queue::take(Parked& parked) {
     const bool stopping = around_->stopping;
+    std::optional<int> change;
     {
         const std::lock_guard lock(mutex_);
         if (stopping) {
@@ -186,11 +196,13 @@ void Queue::take(Parked& parked) {
             if (parked.fresh) {
                 added_.add(now);
             }
+            change = scaling(parked, now);
         }
     }
     if (parked.alarm && !stopping) {
         around_->alarms.cancel(*parked.alarm);
     }
+    return change;
 }
 
 void Queue::leave(const std::shared_ptr<Parked>& parked, Leaving why) {

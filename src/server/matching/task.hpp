@@ -9,6 +9,7 @@
 
 #include "history/times.hpp"
 #include "rpc/call.hpp"
+#include <temporal/api/common/v1/message.pb.h>
 
 #include <holdfast/base/clock.hpp>
 
@@ -41,6 +42,8 @@ struct QueuedTask {
     std::int64_t event_id = 0;  // Of the event that scheduled it.
     std::int32_t stamp = 0;
     int priority = default_priority;
+    std::string fairness_key{};  // Of one priority, keys are served in turn.
+    double fairness_weight = 1;  // Of a key with twice the weight, twice as many tasks are.
     Time created;                // The age of a backlog counts from here.
     std::optional<Time> expiry;  // Then it is not delivered any more.
     std::int64_t row = 0;        // The stored row that keeps it until it is started.
@@ -54,6 +57,7 @@ struct PollInfo {
     std::string worker_instance_key{};
     std::optional<double> tasks_per_second{};  // The limit that the worker asks for.
     std::string normal_name{};                 // Of a sticky queue: the queue it stands for.
+    std::optional<temporal::api::common::v1::WorkerVersionStamp> worker_version{};
 };
 
 using WorkflowReply = rpc::Reply<temporal::api::workflowservice::v1::PollWorkflowTaskQueueResponse>;

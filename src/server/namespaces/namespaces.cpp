@@ -234,6 +234,22 @@ NamespacePtr Registry::change(const std::string& id,
     });
 }
 
+void Registry::remove(const std::string& id) {
+    patiently([&] {
+        const std::lock_guard lock(writing_);
+        try {
+            store_.remove(store_id(id), soon());
+        } catch (const Error& error) {
+            if (error.outcome() == Outcome::unknown) {
+                doubt(id);
+            }
+            throw;
+        }
+        const std::lock_guard held(mutex_);
+        drop(id);
+    });
+}
+
 void Registry::put_written(const store::Namespace& written) {
     put(std::make_shared<const Namespace>(namespace_of(written)));
     const std::lock_guard lock(mutex_);
@@ -255,6 +271,11 @@ void Registry::put(NamespacePtr made) {
 void Registry::doubt(const std::string& id) {
     const std::lock_guard lock(mutex_);
     sure_ = false;
+    drop(id);
+}
+
+// Requires: the lock is held.
+void Registry::drop(const std::string& id) {
     if (const auto held = by_id_.find(id); held != by_id_.end()) {
         by_name_.erase(held->second->name);
         by_id_.erase(held);

@@ -66,6 +66,9 @@ public:
     // meanwhile, or because the name that it chose is taken.
     NamespacePtr change(const std::string& id, const std::function<bool(Namespace&)>& change);
 
+    // Deletes the record, whatever it holds. One that is gone is deleted.
+    void remove(const std::string& id);
+
     // ---- These do not block.
 
     [[nodiscard]] NamespacePtr find(const std::string& name) const;  // Null if there is none.
@@ -95,6 +98,7 @@ private:
     // What was written may be in the store or not: forgets it until it is read again.
     void doubt(const std::string& id);
     void put(NamespacePtr made);
+    void drop(const std::string& id);
     void put_written(const store::Namespace& written);
     [[nodiscard]] frontend::NamespaceAnswer answer(const NamespacePtr& found,
                                                    const std::string& asked,

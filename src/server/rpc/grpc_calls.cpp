@@ -1,5 +1,6 @@
 #include "rpc/grpc_calls.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -73,6 +74,10 @@ public:
         if (!bytes) {
             call_->answer(Refusal(StatusCode::invalid_argument, "the request is not valid gzip"));
         } else if (!call_->over()) {
+            if (serving_.meter != nullptr) {
+                measured_ = serving_.meter->begin(call_->info().method, *bytes);
+                is_measured_ = true;
+            }
             serving_.dispatch.run(call_, *bytes);
         }
     }
@@ -88,6 +93,9 @@ public:
 
 private:
     void finish(Answer answer) {
+        if (is_measured_) {
+            measured_.end(answer);
+        }
         if (auto* bytes = std::get_if<std::string>(&answer)) {
             response_ = buffer_of(std::move(*bytes));
             StartWriteAndFinish(&response_, grpc::WriteOptions(), grpc::Status::OK);
@@ -105,6 +113,8 @@ private:
     grpc::GenericCallbackServerContext& context_;
     grpc::ByteBuffer request_;
     grpc::ByteBuffer response_;  // gRPC reads it until OnDone.
+    CallMeter::Measured measured_;
+    std::atomic<bool> is_measured_ = false;  // A cancel may meet the begin.
     const std::shared_ptr<Call> call_;
 };
 

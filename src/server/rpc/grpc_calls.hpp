@@ -10,6 +10,7 @@
 #include <mutex>
 #include <set>
 
+#include "rpc/call_meter.hpp"
 #include "rpc/dispatch.hpp"
 #include "rpc/health.hpp"
 #include "rpc/reflection.hpp"
@@ -47,6 +48,7 @@ struct Serving {
     Dispatch& dispatch;
     Health& health;
     Reflection reflection;
+    CallMeter* meter = nullptr;  // May be null.
     OpenCalls open{};
 };
 

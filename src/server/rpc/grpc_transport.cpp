@@ -136,9 +136,14 @@ Error not_listening(const GrpcTransportOptions& options) {
 struct GrpcTransport::Listening {
     Listening(Dispatch& dispatch, Health& health, GrpcTransportOptions given)
         : options(std::move(given)),
-          serving{
-              .dispatch = dispatch, .health = health, .reflection = Reflection(dispatch.methods())},
+          serving{.dispatch = dispatch,
+                  .health = health,
+                  .reflection = Reflection(dispatch.methods()),
+                  .meter = options.meter},
           service(serving) {
+        if (!bind_failure(options.address, options.port).empty()) {
+            throw not_listening(options);  // Before gRPC fails, which writes to standard error.
+        }
         grpc::ServerBuilder builder;
         set_arguments(builder, options.connections);
         const std::string host =

@@ -15,6 +15,7 @@
 
 namespace holdfast::server::rpc {
 
+class CallMeter;
 class Dispatch;
 class Health;
 
@@ -44,6 +45,7 @@ struct GrpcTransportOptions {
     std::optional<GrpcTls> tls{};
     std::chrono::milliseconds drain = std::chrono::seconds{1};
     ConnectionLimits connections{};
+    CallMeter* meter = nullptr;  // Null, or it outlives the transport: counts the calls.
 };
 
 class GrpcTransport {

@@ -51,7 +51,7 @@ public:
         if (word_.kind != Word::Kind::end) {
             refuse_syntax();
         }
-        if (!names_division_ && context_.divisions) {
+        if (!names_division_) {
             condition = condition.empty() ? fmt::format("{} IS NULL", division)
                                           : fmt::format("({}) AND {} IS NULL", condition, division);
         }

@@ -23,8 +23,6 @@ enum class Purpose : std::uint8_t { list, count };
 struct QueryContext {
     const search_attributes::Info& info;
     Purpose purpose = Purpose::list;
-    // False on a database that does not search by attributes: then there are no divisions, either.
-    bool divisions = true;
 };
 
 struct StoreFilter {

@@ -100,10 +100,11 @@ Pending<api::SignalWorkflowExecutionResponse> ServerTest::signal(const std::stri
     return begin<api::SignalWorkflowExecutionResponse>("SignalWorkflowExecution", request);
 }
 
-std::string ServerTest::history(const std::string& workflow_id) {
+std::string ServerTest::history(const std::string& workflow_id, const std::string& run_id) {
     api::GetWorkflowExecutionHistoryRequest request;
     request.set_namespace_("default");
     request.mutable_execution()->set_workflow_id(workflow_id);
+    request.mutable_execution()->set_run_id(run_id);
     const auto answer =
         begin<api::GetWorkflowExecutionHistoryResponse>("GetWorkflowExecutionHistory", request);
     if (answer.refusal() != nullptr) {

@@ -14,9 +14,12 @@
 #include "executor/test/manual_alarms.hpp"
 #include "executor/test/manual_executor.hpp"
 #include "frontend/frontend.hpp"
+#include "frontend/namespace/namespace_service.hpp"
 #include "matching/matching.hpp"
+#include "namespaces/deletion.hpp"
 #include "namespaces/namespaces.hpp"
 #include "rpc/dispatch.hpp"
+#include "workers/registry.hpp"
 #include <gtest/gtest.h>
 #include <temporal/api/workflowservice/v1/request_response.pb.h>
 
@@ -65,18 +68,34 @@ private:
 // One process of a server. It ends without a word when it is destroyed, as if it was killed.
 class Process {
 public:
-    Process(sql::Database& db, ManualClock& clock, CapturingLogger& log, EngineLimits limits)
+    // Runs live by `run_clock`, if there is one.
+    Process(sql::Database& db,
+            ManualClock& clock,
+            CapturingLogger& log,
+            EngineLimits limits,
+            const Clock* run_clock = nullptr,
+            RunObserver* observer = nullptr)
         : alarms(clock),
           matching(clock, alarms),
+          workers(clock),
           namespaces(db),
           engine({.db = db,
-                  .clock = clock,
+                  .clock = run_clock != nullptr ? *run_clock : clock,
                   .executor = executor,
                   .alarms = alarms,
                   .matching = matching,
                   .namespaces = namespaces,
-                  .log = log},
+                  .log = log,
+                  .observer = observer},
                  limits),
+          deletion({.db = db,
+                    .namespaces = namespaces,
+                    .turns = engine,
+                    .matching = matching,
+                    .executor = executor,
+                    .alarms = alarms,
+                    .clock = clock,
+                    .log = log}),
           dispatch(log) {
         namespaces.open();
         matching.connect(engine);
@@ -84,9 +103,12 @@ public:
                                        {.namespaces = namespaces,
                                         .turns = engine,
                                         .matching = matching,
+                                        .workers = workers,
                                         .alarms = alarms,
-                                        .clock = clock});
+                                        .clock = clock,
+                                        .check_attributes = frontend::attribute_check(namespaces)});
         engine.start();
+        deletion.start();
         dispatch.open();
     }
     ~Process() {
@@ -99,8 +121,10 @@ public:
     server::tests::ManualExecutor executor;
     server::tests::ManualAlarms alarms;
     matching::Matching matching;
+    workers::Registry workers;
     namespaces::Registry namespaces;
     Engine engine;
+    namespaces::Deletion deletion;
     rpc::Dispatch dispatch;
 };
 
@@ -137,8 +161,9 @@ protected:
     Pending<api::SignalWorkflowExecutionResponse> signal(const std::string& workflow_id,
                                                          const std::string& name,
                                                          const std::string& request_id = "");
-    // "1 Started, 2 WorkflowTaskScheduled", and nothing if there is no such run.
-    std::string history(const std::string& workflow_id);
+    // "1 Started, 2 WorkflowTaskScheduled", and nothing if there is no such run. Of the current run
+    // unless another one is named.
+    std::string history(const std::string& workflow_id, const std::string& run_id = "");
 
     test::Database db{GetParam(), store::schema_part()};
     ManualClock clock;

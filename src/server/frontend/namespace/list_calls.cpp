@@ -32,6 +32,8 @@ using Listed = std::optional<rpc::Refusal>;
 constexpr std::int32_t archived_rows_max = 10'000;
 // By which the store sorts what has no end.
 constexpr sql::Timestamp never_closed{std::chrono::sys_days{std::chrono::year{9999} / 12 / 31}};
+// Before which a database may keep no moment.
+constexpr sql::Timestamp first_moment{std::chrono::sys_days{std::chrono::year{1} / 1 / 1}};
 
 // One search: where, what, and who decides on names.
 struct Search {
@@ -58,9 +60,7 @@ std::variant<Search, rpc::Refusal> search_of(const NamespaceServiceParts& parts,
     if (!id) {
         return namespace_not_found(name);
     }
-    StoreFilter filter = visibility::translate(
-        query,
-        {.info = held->info, .purpose = purpose, .divisions = parts.db.dialect().search_tables});
+    StoreFilter filter = visibility::translate(query, {.info = held->info, .purpose = purpose});
     return Search{.held = held, .ns = {*id}, .filter = std::move(filter)};
 }
 
@@ -69,8 +69,6 @@ template <class Body>
 Listed searching(Body&& body) {
     try {
         return body();
-    } catch (const store::Unimplemented& error) {
-        return rpc::Refusal(rpc::StatusCode::unimplemented, error.what());
     } catch (const InvalidArgument& error) {
         const std::string_view text = error.what();
         return bad_list(text.starts_with("invalid query: ")
@@ -110,7 +108,11 @@ std::optional<store::VisibilityPlace> place_of(const std::string& bytes, const S
         return std::nullopt;
     }
     const std::optional<Uuid> run = Uuid::from_bytes(std::as_bytes(std::span(token.run_id())));
-    if (!run) {
+    const auto possible = [](std::int64_t us) {
+        return us >= first_moment.time_since_epoch().count() &&
+               us <= never_closed.time_since_epoch().count();
+    };
+    if (!run || !possible(token.close_us()) || !possible(token.start_us())) {
         return std::nullopt;
     }
     const auto moment = [](std::int64_t us) {

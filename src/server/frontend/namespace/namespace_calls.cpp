@@ -375,9 +375,10 @@ bool has_deleted_name(const Namespace& made) {
            made.id.starts_with(made.name.substr(mark + deleted_mark.size()));
 }
 
-Answered delete_namespace(Registry& registry,
+Answered delete_namespace(const NamespaceServiceParts& parts,
                           const operators::DeleteNamespaceRequest& request,
                           operators::DeleteNamespaceResponse& response) {
+    Registry& registry = parts.namespaces;
     const auto found = named(registry, request.namespace_(), request.namespace_id());
     if (const auto* const refusal = std::get_if<rpc::Refusal>(&found)) {
         return *refusal;
@@ -392,16 +393,25 @@ Answered delete_namespace(Registry& registry,
         return bad_namespace("namespace_delete_delay must be less than 30 days.");
     }
     const NamespacePtr changed = registry.change(id, [&](Namespace& made) {
-        if (made.info.state() == enums::NAMESPACE_STATE_DELETED && has_deleted_name(made)) {
+        const bool renamed =
+            made.info.state() == enums::NAMESPACE_STATE_DELETED && has_deleted_name(made);
+        if (renamed && made.info.has_delete_after()) {
             return false;  // It was said before.
         }
         made.info.set_state(enums::NAMESPACE_STATE_DELETED);
+        *made.info.mutable_delete_after() =
+            history::to_timestamp(parts.clock.wall_now() + history::span_of(delay));
         made.info.set_config_version(made.info.config_version() + 1);
-        made.name = deleted_name(registry, made);
+        if (!renamed) {
+            made.name = deleted_name(registry, made);
+        }
         return true;
     });
     if (!changed) {
         return namespace_not_found(request.namespace_());
+    }
+    if (parts.begin_deletion) {
+        parts.begin_deletion(id);
     }
     response.set_deleted_namespace(changed->name);
     return std::nullopt;
@@ -453,8 +463,8 @@ void add_namespace_calls(rpc::Dispatch& dispatch,
         dispatch,
         executor,
         "/temporal.api.operatorservice.v1.OperatorService/DeleteNamespace",
-        [&registry](const auto& request, auto& response) {
-            return delete_namespace(registry, request, response);
+        [parts](const auto& request, auto& response) {
+            return delete_namespace(parts, request, response);
         });
 }
 

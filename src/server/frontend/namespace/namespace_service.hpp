@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "frontend/namespace/capabilities.hpp"
@@ -36,6 +37,8 @@ struct NamespaceServiceParts {
     namespaces::Registry& namespaces;
     Executor& executor;  // Calls that read or write the store run there.
     const Clock& clock;
+    // Deletes what a namespace holds that was marked; nothing: it stays.
+    std::function<void(const std::string& namespace_id)> begin_deletion = {};
 };
 
 // What the server says of itself; the limits must be those that it keeps to.

@@ -49,7 +49,13 @@ TEST_F(NamespaceServiceTest, OnlyWhatIsBuiltIsClaimed) {
     built.set_sdk_metadata(true);
     built.set_count_group_by_execution_status(true);
     EXPECT_EQ(info.capabilities().DebugString(), built.DebugString());
-    EXPECT_EQ(describe("default").response.namespace_info().capabilities().DebugString(), "");
+    temporal::api::namespace_::v1::NamespaceInfo::Capabilities of_namespaces;
+    of_namespaces.set_sync_update(true);
+    of_namespaces.set_async_update(true);
+    of_namespaces.set_worker_heartbeats(true);
+    of_namespaces.set_poller_autoscaling(true);
+    EXPECT_EQ(describe("default").response.namespace_info().capabilities().DebugString(),
+              of_namespaces.DebugString());
 }
 
 TEST_F(NamespaceServiceTest, EagerStartsAreClaimedByTheSwitch) {

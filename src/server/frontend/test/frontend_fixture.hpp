@@ -10,6 +10,7 @@
 
 #include "frontend/frontend.hpp"
 #include "frontend/test/held_turns_fixture.hpp"
+#include "workers/registry.hpp"
 #include <gtest/gtest.h>
 #include <temporal/api/workflowservice/v1/request_response.pb.h>
 
@@ -89,6 +90,7 @@ protected:
                              {.namespaces = namespaces,
                               .turns = turns,
                               .matching = matching,
+                              .workers = workers,
                               .alarms = alarms,
                               .clock = clock,
                               .limits = {},
@@ -168,6 +170,7 @@ protected:
     TwoNamespaces namespaces;
     HeldTurns turns;
     matching::Matching matching{clock, alarms};
+    workers::Registry workers{clock};
     rpc::Dispatch dispatch{log};
     std::optional<std::chrono::system_clock::time_point> deadline;
     rpc::Caller caller;

@@ -68,7 +68,7 @@ public:
         auto& held = all_.runs[workflow_];
         held.run = history::new_run(workflow_.namespace_id, all_.source.uuid());
         static_cast<void>(all_.apply(held, [&](history::Transition& transition) {
-            history::start_run(transition, request.started, request.request_id);
+            history::start_run(transition, request.started, request.request_id, request.extras);
             return std::optional<history::Refusal>();
         }));
         return engine::StartAnswer{
@@ -81,6 +81,14 @@ public:
 
     void task_of(const std::string&, api::PollWorkflowTaskQueueResponse& task) override {
         task.set_task_token("eager");
+    }
+
+    void activity_of(const std::string&,
+                     std::int64_t scheduled_event_id,
+                     api::PollActivityTaskQueueResponse& task) override {
+        const auto& activity = all_.run_of(workflow_)->run.activities().at(scheduled_event_id);
+        task.set_activity_id(activity.scheduled().activity_id());
+        task.set_attempt(activity.attempt());
     }
 
     engine::HistoryPage read(const std::string&, std::int64_t first, int batches_max) override {
@@ -112,6 +120,39 @@ public:
             page.history.MergeFrom(*batch);
         }
         return page;
+    }
+
+    // Stages only: no test that looks at outcomes is played here.
+    engine::UpdateNews update(const std::string&, const std::string& update_id) override {
+        return {.stage = history::update_stage(all_.run_of(workflow_)->run, update_id)};
+    }
+
+    engine::Watch await_update(const std::string&,
+                               const std::string&,
+                               history::UpdateStage,
+                               std::function<void(engine::UpdateNews)>) override {
+        return nullptr;
+    }
+
+    std::optional<history::Refusal> buffer_query(
+        const std::string&, std::shared_ptr<engine::BufferedQuery> query) override {
+        all_.buffered_query = std::move(query);
+        return std::nullopt;
+    }
+
+    void bring_query_results(const engine::QueryResults&) override {}
+
+    std::optional<history::Refusal> query_task_of(
+        const std::string& run_id,
+        const std::string&,
+        api::PollWorkflowTaskQueueResponse& task) override {
+        task.mutable_workflow_execution()->set_run_id(run_id);
+        return std::nullopt;
+    }
+
+    engine::Or<std::string> reset(const engine::ResetRequest& request) override {
+        all_.last_reset = request;
+        return all_.source.uuid();
     }
 
     std::optional<history::Refusal> remove(const std::string& run_id) override {
@@ -180,7 +221,7 @@ std::optional<history::Refusal> HeldTurns::apply(HeldRun& held, const engine::Ch
     history::Transition transition(held.run, now, source, limits);
     auto refusal = change(transition);
     history::Finished finished = history::finish(transition);
-    if (finished.result.changed) {
+    if (finished.result.changed || finished.result.touched) {
         held.run = finished.result.run;
         auto& made = finished.result.batches;
         held.batches.insert(held.batches.end(), made.begin(), made.end());

@@ -52,6 +52,8 @@ public:
     std::map<engine::WorkflowKey, HeldRun> runs;
     std::size_t turns = 0;
     engine::StartRequest last_start;
+    std::shared_ptr<engine::BufferedQuery> buffered_query;  // The last one.
+    engine::ResetRequest last_reset;
 
 private:
     struct Watching {

@@ -207,9 +207,25 @@ std::optional<Refusal> child_start_failed(Transition& transition,
     return std::nullopt;
 }
 
+bool shares_event(const state::Run& run, const std::string& run_id, std::int64_t event_id) {
+    return run.run_id() == run_id || std::ranges::any_of(run.bases(), [&](const auto& base) {
+               return base.run_id() == run_id && event_id <= base.last_event_id();
+           });
+}
+
+bool adopts(const state::Run& parent, std::int64_t initiated_event_id, const state::Run& child) {
+    const WorkflowExecutionStartedEventAttributes& started = child.started();
+    return child.phase() != state::PHASE_COMPLETED &&
+           started.parent_workflow_namespace_id() == parent.namespace_id() &&
+           started.parent_workflow_execution().workflow_id() == parent.workflow_id() &&
+           started.parent_initiated_event_id() == initiated_event_id &&
+           shares_event(parent, started.parent_workflow_execution().run_id(), initiated_event_id);
+}
+
 std::optional<ChildReport> report_to_parent(const state::Run& closed, const HistoryEvent& closing) {
     const WorkflowExecutionStartedEventAttributes& started = closed.started();
-    if (closed.phase() != state::PHASE_COMPLETED || !closed.new_execution_run_id().empty() ||
+    if (closed.phase() != state::PHASE_COMPLETED || closed.closed_by_reset() ||
+        !closed.new_execution_run_id().empty() ||
         started.parent_workflow_execution().workflow_id().empty()) {
         return std::nullopt;
     }
@@ -229,7 +245,8 @@ std::optional<Refusal> child_closed(Transition& transition, const ChildReport& r
         return *refusal;
     }
     state::Child child = std::get<state::Child>(std::move(found));
-    if (child.initiated().workflow_id() != report.workflow_id) {
+    if (child.initiated().workflow_id() != report.workflow_id ||
+        !shares_event(transition.run(), report.parent_run_id, report.initiated_event_id)) {
         return child_not_found();
     }
     if (child.started_event_id() == 0) {
@@ -243,6 +260,9 @@ std::optional<Refusal> child_closed(Transition& transition, const ChildReport& r
 }
 
 std::vector<ChildEnd> children_to_end(const state::Run& closed) {
+    if (closed.closed_by_reset()) {
+        return {};
+    }
     std::vector<std::pair<std::int64_t, ChildEnd>> ends;
     for (const auto& [id, child] : closed.children()) {
         const ParentClosePolicy policy = child.initiated().parent_close_policy();
@@ -278,11 +298,10 @@ WorkflowExecutionCancelRequestedEventAttributes parent_close_cancel(const state:
     return attributes;
 }
 
-std::optional<Refusal> refuse_other_parent(const state::Run& run,
-                                           const std::string& parent_workflow_id,
-                                           const std::string& parent_run_id) {
-    const auto& parent = run.started().parent_workflow_execution();
-    if (parent.workflow_id() == parent_workflow_id && parent.run_id() == parent_run_id) {
+std::optional<Refusal> refuse_other_parent(const state::Run& run, const state::Run& parent) {
+    const auto& named = run.started().parent_workflow_execution();
+    if (named.workflow_id() == parent.workflow_id() &&
+        shares_event(parent, named.run_id(), run.started().parent_initiated_event_id())) {
         return std::nullopt;
     }
     return Refusal{Refused::not_found, "workflow parent does not match"};

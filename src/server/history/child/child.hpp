@@ -39,6 +39,18 @@ enum class ChildStep : std::uint8_t {
     std::int64_t initiated_event_id,
     temporal::api::enums::v1::StartChildWorkflowExecutionFailedCause cause);
 
+// Whether an event of this run that has a child, a signal or a cancel in it is also one of the run
+// `run_id`: it is this one, or a reset made this one of it.
+[[nodiscard]] bool shares_event(const state::Run& run,
+                                const std::string& run_id,
+                                std::int64_t event_id);
+
+// Whether `child` is what the pending child of `parent` asked for, started by a run that a reset
+// made `parent` of before that run knew of it.
+[[nodiscard]] bool adopts(const state::Run& parent,
+                          std::int64_t initiated_event_id,
+                          const state::Run& child);
+
 // What a closed run tells its parent.
 struct ChildReport {
     std::string parent_namespace_id;
@@ -51,7 +63,8 @@ struct ChildReport {
     temporal::api::history::v1::HistoryEvent closing;
 };
 
-// Nothing if the run has no parent, or goes on in another run. `closing` is its last event.
+// Nothing if the run has no parent, or goes on in another run, also by a reset. `closing` is its
+// last event.
 [[nodiscard]] std::optional<ChildReport> report_to_parent(
     const state::Run& closed, const temporal::api::history::v1::HistoryEvent& closing);
 
@@ -69,7 +82,7 @@ struct ChildEnd {
     friend bool operator==(const ChildEnd&, const ChildEnd&) = default;
 };
 
-// In the order in which they were asked for.
+// In the order in which they were asked for. None if a reset closed the run: they stay.
 [[nodiscard]] std::vector<ChildEnd> children_to_end(const state::Run& closed);
 
 // Event 27 and event 20 of such a child.
@@ -80,8 +93,7 @@ parent_close_cancel(const state::Run& parent);
 
 // Refuses a request that is for a child only, if the run is not a child of this parent.
 [[nodiscard]] std::optional<Refusal> refuse_other_parent(const state::Run& run,
-                                                         const std::string& parent_workflow_id,
-                                                         const std::string& parent_run_id);
+                                                         const state::Run& parent);
 
 // Event 26 of the run that `initiated`, event 37 of `sender`, wants to signal; event 20 of the one
 // that event 22 wants to cancel. Requires: the request is pending.

@@ -328,11 +328,14 @@ TEST_F(ChildTest, OnlyItsParentReachesAChild) {
     state::Run child;
     child.mutable_started()->mutable_parent_workflow_execution()->set_workflow_id("order-7");
     child.mutable_started()->mutable_parent_workflow_execution()->set_run_id("run-1");
-    EXPECT_FALSE(refuse_other_parent(child, "order-7", "run-1"));
-    const auto refused = refuse_other_parent(child, "order-7", "run-2");
+    state::Run parent = new_run("namespace-id", "run-1");
+    parent.set_workflow_id("order-7");
+    EXPECT_FALSE(refuse_other_parent(child, parent));
+    EXPECT_TRUE(refuse_other_parent(new_run("namespace-id", "run-3"), parent));
+    parent.set_run_id("run-2");
+    const auto refused = refuse_other_parent(child, parent);
     ASSERT_TRUE(refused);
     EXPECT_EQ(refused->message, "workflow parent does not match");
-    EXPECT_TRUE(refuse_other_parent(new_run("namespace-id", "run-1"), "order-7", "run-1"));
 }
 
 class ExternalTest : public RunFixture {

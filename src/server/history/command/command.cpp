@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "history/update/messages.hpp"
 #include <fmt/format.h>
 
 namespace holdfast::server::history {
@@ -34,6 +35,60 @@ std::string pascal_case(std::string_view constant, std::string_view prefix) {
         capital = false;
     }
     return name;
+}
+
+constexpr WorkflowTaskFailedCause bad_cancel_external =
+    WORKFLOW_TASK_FAILED_CAUSE_BAD_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_ATTRIBUTES;
+
+WorkflowTaskFailedCause bad_attributes(CommandType type) {
+    switch (type) {
+        case COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK:
+            return WORKFLOW_TASK_FAILED_CAUSE_BAD_SCHEDULE_ACTIVITY_ATTRIBUTES;
+        case COMMAND_TYPE_REQUEST_CANCEL_ACTIVITY_TASK:
+            return WORKFLOW_TASK_FAILED_CAUSE_BAD_REQUEST_CANCEL_ACTIVITY_ATTRIBUTES;
+        case COMMAND_TYPE_START_TIMER:
+            return WORKFLOW_TASK_FAILED_CAUSE_BAD_START_TIMER_ATTRIBUTES;
+        case COMMAND_TYPE_CANCEL_TIMER:
+            return WORKFLOW_TASK_FAILED_CAUSE_BAD_CANCEL_TIMER_ATTRIBUTES;
+        case COMMAND_TYPE_RECORD_MARKER:
+            return WORKFLOW_TASK_FAILED_CAUSE_BAD_RECORD_MARKER_ATTRIBUTES;
+        case COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION:
+            return WORKFLOW_TASK_FAILED_CAUSE_BAD_COMPLETE_WORKFLOW_EXECUTION_ATTRIBUTES;
+        case COMMAND_TYPE_FAIL_WORKFLOW_EXECUTION:
+            return WORKFLOW_TASK_FAILED_CAUSE_BAD_FAIL_WORKFLOW_EXECUTION_ATTRIBUTES;
+        case COMMAND_TYPE_CANCEL_WORKFLOW_EXECUTION:
+            return WORKFLOW_TASK_FAILED_CAUSE_BAD_CANCEL_WORKFLOW_EXECUTION_ATTRIBUTES;
+        case COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION:
+            return WORKFLOW_TASK_FAILED_CAUSE_BAD_CONTINUE_AS_NEW_ATTRIBUTES;
+        case COMMAND_TYPE_START_CHILD_WORKFLOW_EXECUTION:
+            return WORKFLOW_TASK_FAILED_CAUSE_BAD_START_CHILD_EXECUTION_ATTRIBUTES;
+        case COMMAND_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION:
+            return bad_cancel_external;
+        case COMMAND_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION:
+            return WORKFLOW_TASK_FAILED_CAUSE_BAD_SIGNAL_WORKFLOW_EXECUTION_ATTRIBUTES;
+        case COMMAND_TYPE_MODIFY_WORKFLOW_PROPERTIES:
+            return WORKFLOW_TASK_FAILED_CAUSE_BAD_MODIFY_WORKFLOW_PROPERTIES_ATTRIBUTES;
+        default:
+            return WORKFLOW_TASK_FAILED_CAUSE_BAD_SEARCH_ATTRIBUTES;
+    }
+}
+
+std::string name_of(CommandType type) {
+    return pascal_case(CommandType_Name(type), "COMMAND_TYPE_");
+}
+
+std::string names_of(const google::protobuf::RepeatedPtrField<Command>& commands) {
+    std::string names;
+    for (const Command& command : commands) {
+        names += names.empty() ? "" : ", ";
+        names += name_of(command.command_type());
+    }
+    return names;
+}
+
+CommandFailure without_attributes(CommandType type) {
+    return {bad_attributes(type),
+            fmt::format("{0}CommandAttributes is not set on {0}Command.", name_of(type))};
 }
 
 CommandResult start_timer(Completing& completing, const Command& command) {
@@ -126,41 +181,6 @@ CommandResult record_marker(Completing& completing, const Command& command) {
     return std::nullopt;
 }
 
-CommandResult upsert_search_attributes(Completing& completing, const Command& command) {
-    const auto& attributes = command.upsert_workflow_search_attributes_command_attributes();
-    if (attributes.search_attributes().indexed_fields().empty()) {
-        return CommandFailure{WORKFLOW_TASK_FAILED_CAUSE_BAD_SEARCH_ATTRIBUTES,
-                              "IndexedFields is not set on "
-                              "UpsertWorkflowSearchAttributesCommand."};
-    }
-    HistoryEvent event =
-        command_event(completing, EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES, command);
-    auto& upsert = *event.mutable_upsert_workflow_search_attributes_event_attributes();
-    *upsert.mutable_search_attributes() = attributes.search_attributes();
-    upsert.set_workflow_task_completed_event_id(completing.completed_event_id);
-    completing.transition.add(std::move(event));
-    return std::nullopt;
-}
-
-CommandResult modify_properties(Completing& completing, const Command& command) {
-    constexpr auto cause = WORKFLOW_TASK_FAILED_CAUSE_BAD_MODIFY_WORKFLOW_PROPERTIES_ATTRIBUTES;
-    const auto& attributes = command.modify_workflow_properties_command_attributes();
-    if (attributes.upserted_memo().fields().empty()) {
-        return CommandFailure{cause, "UpsertedMemo is not set on ModifyWorkflowPropertiesCommand."};
-    }
-    if (attributes.ByteSizeLong() > completing.transition.limits().blob_bytes_max) {
-        return CommandFailure{
-            cause, "ModifyWorkflowPropertiesCommandAttributes exceeds size limit.", true};
-    }
-    HistoryEvent event =
-        command_event(completing, EVENT_TYPE_WORKFLOW_PROPERTIES_MODIFIED, command);
-    auto& modified = *event.mutable_workflow_properties_modified_event_attributes();
-    *modified.mutable_upserted_memo() = attributes.upserted_memo();
-    modified.set_workflow_task_completed_event_id(completing.completed_event_id);
-    completing.transition.add(std::move(event));
-    return std::nullopt;
-}
-
 }  // namespace
 
 std::optional<std::string> command_list_problem(
@@ -171,14 +191,19 @@ std::optional<std::string> command_list_problem(
             return fmt::format("Unknown command type: {}", static_cast<int>(type));
         }
         if (closes(type) && i + 1 != commands.size()) {
-            return fmt::format("invalid command sequence: [{}] must be the last command",
-                               pascal_case(CommandType_Name(type), "COMMAND_TYPE_"));
+            return fmt::format(
+                "invalid command sequence: [{}], command {} must be the last command.",
+                names_of(commands),
+                name_of(type));
         }
     }
     return std::nullopt;
 }
 
 CommandResult run_command(Completing& completing, const Command& command) {
+    if (command.attributes_case() == Command::ATTRIBUTES_NOT_SET) {
+        return without_attributes(command.command_type());
+    }
     switch (command.command_type()) {
         case COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK:
             return schedule_activity(completing, command);
@@ -201,10 +226,7 @@ CommandResult run_command(Completing& completing, const Command& command) {
         case COMMAND_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION:
             return signal_external(completing, command);
         case COMMAND_TYPE_PROTOCOL_MESSAGE:
-            return CommandFailure{
-                WORKFLOW_TASK_FAILED_CAUSE_BAD_UPDATE_WORKFLOW_EXECUTION_MESSAGE,
-                fmt::format("ProtocolMessageCommand referenced absent message ID {}",
-                            command.protocol_message_command_attributes().message_id())};
+            return run_message_command(completing, command);
         case COMMAND_TYPE_SCHEDULE_NEXUS_OPERATION:
         case COMMAND_TYPE_REQUEST_CANCEL_NEXUS_OPERATION:
             return CommandFailure{WORKFLOW_TASK_FAILED_CAUSE_FEATURE_DISABLED,

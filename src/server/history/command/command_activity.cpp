@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "history/activity.hpp"
+#include "history/command/activity_options.hpp"
 #include "history/command/command.hpp"
 #include "history/retry.hpp"
 #include <fmt/format.h>
@@ -16,16 +17,6 @@ using temporal::api::command::v1::ScheduleActivityTaskCommandAttributes;
 using temporal::api::history::v1::ActivityTaskScheduledEventAttributes;
 using temporal::api::history::v1::HistoryEvent;
 
-constexpr std::string_view reserved_prefix = "/_sys/";
-constexpr std::size_t fairness_key_bytes_max = 64;
-
-bool valid_timeouts(const ScheduleActivityTaskCommandAttributes& attributes) {
-    return valid_span(attributes.schedule_to_close_timeout()) &&
-           valid_span(attributes.schedule_to_start_timeout()) &&
-           valid_span(attributes.start_to_close_timeout()) &&
-           valid_span(attributes.heartbeat_timeout());
-}
-
 std::optional<std::string> activity_problem(
     const Completing& completing, const ScheduleActivityTaskCommandAttributes& attributes) {
     if (auto problem = id_problem(completing, attributes.activity_id(), "activityId is not set")) {
@@ -39,55 +30,7 @@ std::optional<std::string> activity_problem(
     if (auto problem = id_problem(completing, queue, "missing task queue name")) {
         return problem;
     }
-    if (queue.starts_with(reserved_prefix)) {
-        return "task queue name cannot start with reserved prefix /_sys/";
-    }
-    if (attributes.priority().priority_key() < 0 || attributes.priority().fairness_weight() < 0 ||
-        attributes.priority().fairness_key().size() > fairness_key_bytes_max) {
-        return "invalid priority";
-    }
-    const std::string which = fmt::format("ActivityId={} ActivityType={}",
-                                          attributes.activity_id(),
-                                          attributes.activity_type().name());
-    if (!valid_timeouts(attributes)) {
-        return fmt::format("An invalid timeout is set on the activity. {}", which);
-    }
-    if (span_of(attributes.schedule_to_close_timeout()) == Span::zero() &&
-        span_of(attributes.start_to_close_timeout()) == Span::zero()) {
-        return fmt::format(
-            "a valid StartToCloseTimeout or ScheduleToCloseTimeout must be set on "
-            "the activity. {}",
-            which);
-    }
-    return std::nullopt;
-}
-
-Span least(Span span, Span most) {
-    return most > Span::zero() ? std::min(span, most) : span;
-}
-
-Span given_or(Span span, Span otherwise) {
-    return span > Span::zero() ? span : otherwise;
-}
-
-// Every timeout is set, 0 where there is no limit, and none exceeds one that contains it.
-void normalise_activity_timeouts(ActivityTaskScheduledEventAttributes& scheduled, Span run) {
-    Span to_close = span_of(scheduled.schedule_to_close_timeout());
-    Span to_start = span_of(scheduled.schedule_to_start_timeout());
-    Span attempt = span_of(scheduled.start_to_close_timeout());
-    if (to_close > Span::zero()) {
-        to_start = least(given_or(to_start, to_close), to_close);
-        attempt = least(given_or(attempt, to_close), to_close);
-    } else {
-        to_close = run;
-        to_start = given_or(to_start, run);
-    }
-    attempt = least(attempt, run);
-    *scheduled.mutable_schedule_to_close_timeout() = to_duration(least(to_close, run));
-    *scheduled.mutable_schedule_to_start_timeout() = to_duration(least(to_start, run));
-    *scheduled.mutable_start_to_close_timeout() = to_duration(attempt);
-    *scheduled.mutable_heartbeat_timeout() =
-        to_duration(std::min(span_of(scheduled.heartbeat_timeout()), attempt));
+    return activity_options_problem(attributes);
 }
 
 std::int64_t ended_activity(const HistoryEvent& event) {
@@ -136,6 +79,7 @@ ActivityTaskScheduledEventAttributes scheduled_attributes(
     if (attributes.has_priority()) {
         *scheduled.mutable_priority() = attributes.priority();
     }
+    scheduled.set_use_workflow_build_id(attributes.use_workflow_build_id());
     scheduled.set_workflow_task_completed_event_id(completing.completed_event_id);
     return scheduled;
 }
@@ -175,7 +119,11 @@ CommandResult schedule_activity(Completing& completing, const Command& command) 
     }
     HistoryEvent event = command_event(completing, EVENT_TYPE_ACTIVITY_TASK_SCHEDULED, command);
     *event.mutable_activity_task_scheduled_event_attributes() = std::move(scheduled);
-    transition.add_task({Task::Kind::activity, transition.add(std::move(event)), 0});
+    const std::int64_t scheduled_event_id = transition.add(std::move(event));
+    transition.add_task({Task::Kind::activity, scheduled_event_id, 0});
+    if (attributes.request_eager_execution()) {
+        completing.eager.push_back(scheduled_event_id);
+    }
     return std::nullopt;
 }
 

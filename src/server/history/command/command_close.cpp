@@ -109,7 +109,18 @@ CommandResult continue_run(Completing& completing, const Command& command) {
             "ContinueAsNewWorkflowExecutionCommandAttributes. Input exceeds size limit.",
             true};
     }
+    auto search_attributes = attributes.search_attributes();
+    if (auto failure = check_properties(
+            completing,
+            {cause,
+             "ContinueAsNewWorkflowExecutionCommandAttributes.Memo exceeds size limit.",
+             true},
+            attributes.memo(),
+            search_attributes)) {
+        return failure;
+    }
     Continuation next = continue_as_new(transition, attributes);
+    *next.started.mutable_search_attributes() = search_attributes;
     HistoryEvent event =
         command_event(completing, EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW, command);
     auto& continued = *event.mutable_workflow_execution_continued_as_new_event_attributes();
@@ -128,7 +139,7 @@ CommandResult continue_run(Completing& completing, const Command& command) {
         *continued.mutable_memo() = attributes.memo();
     }
     if (attributes.has_search_attributes()) {
-        *continued.mutable_search_attributes() = attributes.search_attributes();
+        *continued.mutable_search_attributes() = std::move(search_attributes);
     }
     if (attributes.has_last_completion_result()) {
         *continued.mutable_last_completion_result() = attributes.last_completion_result();

@@ -47,10 +47,14 @@ std::optional<std::string> child_problem(
                                   "WorkflowId is not set on StartChildWorkflowExecutionCommand.")) {
         return problem;
     }
-    if (auto problem =
-            id_problem(completing,
-                       attributes.workflow_type().name(),
-                       "WorkflowType is not set on StartChildWorkflowExecutionCommand.")) {
+    if (attributes.workflow_type().name().empty()) {
+        return fmt::format(
+            "Required field WorkflowType is not set on StartChildWorkflowExecutionCommand. "
+            "WorkflowId={} Namespace={}",
+            attributes.workflow_id(),
+            attributes.namespace_());
+    }
+    if (auto problem = id_problem(completing, attributes.workflow_type().name(), "WorkflowType ")) {
         return problem;
     }
     if (!valid_span(attributes.workflow_execution_timeout()) ||
@@ -121,13 +125,9 @@ StartChildWorkflowExecutionInitiatedEventAttributes initiated_attributes(
         fill_defaults(*initiated.mutable_retry_policy());
     }
     initiated.set_cron_schedule(attributes.cron_schedule());
-    if (attributes.has_memo()) {
+    if (!attributes.memo().fields().empty()) {
         *initiated.mutable_memo() = attributes.memo();
         drop_nulls(*initiated.mutable_memo()->mutable_fields());
-    }
-    if (attributes.has_search_attributes()) {
-        *initiated.mutable_search_attributes() = attributes.search_attributes();
-        drop_nulls(*initiated.mutable_search_attributes()->mutable_indexed_fields());
     }
     if (attributes.has_priority()) {
         *initiated.mutable_priority() = attributes.priority();
@@ -149,6 +149,14 @@ CommandResult start_child(Completing& completing, const Command& command) {
         return CommandFailure{
             cause, "StartChildWorkflowExecutionCommandAttributes.Input exceeds size limit.", true};
     }
+    auto search_attributes = attributes.search_attributes();
+    if (auto failure = check_properties(
+            completing,
+            {cause, "StartChildWorkflowExecutionCommandAttributes.Memo exceeds size limit.", true},
+            attributes.memo(),
+            search_attributes)) {
+        return failure;
+    }
     if (auto failure = too_many(transition.run().children().size(),
                                 completing,
                                 WORKFLOW_TASK_FAILED_CAUSE_PENDING_CHILD_WORKFLOWS_LIMIT_EXCEEDED,
@@ -157,8 +165,12 @@ CommandResult start_child(Completing& completing, const Command& command) {
     }
     HistoryEvent event =
         command_event(completing, EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED, command);
-    *event.mutable_start_child_workflow_execution_initiated_event_attributes() =
-        initiated_attributes(completing, attributes);
+    auto& initiated = *event.mutable_start_child_workflow_execution_initiated_event_attributes();
+    initiated = initiated_attributes(completing, attributes);
+    if (attributes.has_search_attributes()) {
+        drop_nulls(*search_attributes.mutable_indexed_fields());
+        *initiated.mutable_search_attributes() = std::move(search_attributes);
+    }
     transition.add_task({Task::Kind::start_child, transition.add(std::move(event)), 0});
     completing.children.insert(attributes.workflow_id());
     return std::nullopt;

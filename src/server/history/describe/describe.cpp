@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "history/control/control.hpp"
 #include "history/limits.hpp"
 #include "history/times.hpp"
 #include <temporal/api/workflowservice/v1/request_response.pb.h>
@@ -68,8 +69,11 @@ void describe_execution(const state::Run& run, WorkflowExecutionInfo& info) {
     info.set_state_transition_count(run.state_transition_count());
     info.set_task_queue(started.task_queue().name());
     *info.mutable_memo()->mutable_fields() = run.memo();
-    *info.mutable_search_attributes()->mutable_indexed_fields() = run.search_attributes();
-    info.mutable_auto_reset_points();
+    *info.mutable_search_attributes()->mutable_indexed_fields() = shown_attributes(run);
+    *info.mutable_auto_reset_points()->mutable_points() = run.reset_points();
+    if (run.has_worker_version()) {
+        *info.mutable_most_recent_worker_version_stamp() = run.worker_version();
+    }
     info.set_parent_namespace_id(started.parent_workflow_namespace_id());
     if (started.has_parent_workflow_execution()) {
         *info.mutable_parent_execution() = started.parent_workflow_execution();
@@ -78,14 +82,18 @@ void describe_execution(const state::Run& run, WorkflowExecutionInfo& info) {
                                          ? started.root_workflow_execution()
                                          : info.execution();
     info.set_first_run_id(started.first_execution_run_id());
-    if (started.has_priority()) {
-        *info.mutable_priority() = started.priority();
+    if (run.has_priority()) {
+        *info.mutable_priority() = run.priority();
     }
 }
 
 PendingActivityState activity_state(const state::Activity& activity) {
     if (activity.cancel_requested_event_id() != 0) {
         return PENDING_ACTIVITY_STATE_CANCEL_REQUESTED;
+    }
+    if (activity.has_pause()) {
+        return activity.started() ? PENDING_ACTIVITY_STATE_PAUSE_REQUESTED
+                                  : PENDING_ACTIVITY_STATE_PAUSED;
     }
     return activity.started() ? PENDING_ACTIVITY_STATE_STARTED : PENDING_ACTIVITY_STATE_SCHEDULED;
 }
@@ -121,11 +129,19 @@ void describe_attempts(const state::Activity& activity, PendingActivityInfo& inf
     if (activity.has_last_attempt_complete_time()) {
         *info.mutable_last_attempt_complete_time() = activity.last_attempt_complete_time();
     }
-    if (activity.in_backoff()) {
+    if (activity.in_backoff() && !activity.has_pause()) {
         *info.mutable_next_attempt_schedule_time() = activity.scheduled_time();
         *info.mutable_current_retry_interval() = to_duration(
             time_of(activity.scheduled_time()) - time_of(activity.last_attempt_complete_time()));
     }
+}
+
+void describe_pause(const state::ActivityPause& pause, PendingActivityInfo& info) {
+    info.set_paused(true);
+    auto& told = *info.mutable_pause_info();
+    *told.mutable_pause_time() = pause.time();
+    told.mutable_manual()->set_identity(pause.identity());
+    told.mutable_manual()->set_reason(pause.reason());
 }
 
 void describe_activity(const state::Activity& activity, PendingActivityInfo& info) {
@@ -142,6 +158,9 @@ void describe_activity(const state::Activity& activity, PendingActivityInfo& inf
     if (to_close > Span::zero()) {
         *info.mutable_expiration_time() =
             to_timestamp(time_of(activity.first_scheduled_time()) + to_close);
+    }
+    if (activity.has_pause()) {
+        describe_pause(activity.pause(), info);
     }
     describe_attempts(activity, info);
     describe_options(activity, info);
@@ -177,7 +196,11 @@ void describe_extended(const state::Run& run, WorkflowExecutionExtendedInfo& inf
         info.mutable_run_expiration_time()->set_seconds(no_moment_s);
     }
     info.set_cancel_requested(run.cancel_requested());
-    *info.mutable_original_start_time() = run.start_time();
+    *info.mutable_original_start_time() = run.original_start_time();
+    info.set_reset_run_id(run.reset_run_id());
+    if (!run.bases().empty()) {
+        *info.mutable_last_reset_time() = run.start_time();
+    }
     for (const auto& [id, request] : run.request_ids()) {
         auto& told = (*info.mutable_request_id_infos())[id];
         told.set_event_type(request.event_type());

@@ -14,7 +14,8 @@ using temporal::api::workflowservice::v1::StartWorkflowExecutionRequest;
 
 }  // namespace
 
-Or<std::optional<Attachment>> attachment_of(const StartWorkflowExecutionRequest& request) {
+Or<std::optional<Attachment>> attachment_of(const StartWorkflowExecutionRequest& request,
+                                            const std::string& request_id) {
     const auto& options = request.on_conflict_options();
     if (options.attach_completion_callbacks() && !options.attach_request_id()) {
         return Refusal{Refused::invalid_argument,
@@ -22,7 +23,7 @@ Or<std::optional<Attachment>> attachment_of(const StartWorkflowExecutionRequest&
     }
     Attachment attachment;
     if (options.attach_request_id()) {
-        attachment.request_id = request.request_id();
+        attachment.request_id = request_id;
     }
     if (options.attach_completion_callbacks()) {
         attachment.callbacks = request.completion_callbacks();

@@ -21,9 +21,10 @@ struct Attachment {
 };
 
 // Nothing if the request's on-conflict options attach nothing. Refused if callbacks come without
-// the request id.
+// the request id, which is made for a request that has none.
 [[nodiscard]] Or<std::optional<Attachment>> attachment_of(
-    const temporal::api::workflowservice::v1::StartWorkflowExecutionRequest& request);
+    const temporal::api::workflowservice::v1::StartWorkflowExecutionRequest& request,
+    const std::string& request_id);
 
 // Event 55, which the workflow does not see: no workflow task follows. A request id that the run
 // has already changes nothing.

@@ -18,7 +18,7 @@ protected:
     }
 
     bool attach() {
-        const auto attachment = attachment_of(request);
+        const auto attachment = attachment_of(request, request.request_id());
         return transition([&](Transition& t) {
             return attach_to_run(t, *std::get<std::optional<Attachment>>(attachment));
         });
@@ -75,11 +75,12 @@ TEST_F(AttachTest, TheRequestKnowsItsEventOnceThatIsWritten) {
 TEST_F(AttachTest, CallbacksNeedTheRequestId) {
     HOLDFAST_CHECK("server H14");
     request.mutable_on_conflict_options()->set_attach_completion_callbacks(true);
-    EXPECT_EQ(std::get<Refusal>(attachment_of(request)).kind, Refused::invalid_argument);
+    EXPECT_EQ(std::get<Refusal>(attachment_of(request, request.request_id())).kind,
+              Refused::invalid_argument);
 }
 
 TEST_F(AttachTest, WithoutOptionsNothingIsAttached) {
-    EXPECT_FALSE(std::get<std::optional<Attachment>>(attachment_of(request)));
+    EXPECT_FALSE(std::get<std::optional<Attachment>>(attachment_of(request, request.request_id())));
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <string_view>
 #include <utility>
 
+#include "history/start/time_zone.hpp"
+
 #include <holdfast/base/cron.hpp>
 #include <holdfast/base/error.hpp>
 #include <holdfast/base/units.hpp>
@@ -18,23 +20,28 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr std::string_view every_prefix = "@every ";
+constexpr int stretches_max = 64;  // Changes of the clock that a search passes: decades.
 
-// The schedule without the zone before it. Nothing if it is another zone than UTC.
-std::optional<std::string_view> without_zone(std::string_view schedule) {
+// A schedule and the zone that is named before it.
+struct Zoned {
+    std::string_view schedule;
+    TimeZone zone;
+};
+
+// Nothing if the zone is not known.
+std::optional<Zoned> zoned(std::string_view schedule) {
+    std::string name = "UTC";
     for (const std::string_view prefix : {"CRON_TZ=", "TZ="}) {
         if (schedule.starts_with(prefix)) {
-            const std::size_t end = schedule.find(' ');
-            const std::string_view zone = schedule.substr(
-                prefix.size(), end == std::string_view::npos ? end : end - prefix.size());
-            if (end == std::string_view::npos || (zone != "UTC" && zone != "Etc/UTC")) {
-                return std::nullopt;
-            }
-            schedule.remove_prefix(end + 1);
+            const std::size_t end = std::min(schedule.find(' '), schedule.size());
+            name = schedule.substr(prefix.size(), end - prefix.size());
+            schedule.remove_prefix(end);
             break;
         }
     }
     schedule.remove_prefix(std::min(schedule.find_first_not_of(' '), schedule.size()));
-    return schedule;
+    auto zone = TimeZone::named(name);
+    return zone ? std::optional(Zoned{schedule, *std::move(zone)}) : std::nullopt;
 }
 
 // Slots of an interval are whole seconds, so that the runs of a chain keep their distance.
@@ -49,22 +56,34 @@ Time next_of_interval(std::string_view interval, Time base, Time now) {
     return first + missed * every;
 }
 
-Time next_of_fields(std::string_view fields, Time base, Time now) {
+// The fields are of local time. A slot in an hour that the clock leaves out does not come, and one
+// in an hour that it shows twice comes twice.
+Time next_of_fields(const Zoned& parts, Time base, Time now) {
+    const Cron cron{parts.schedule};
     // The moment before `now`, so that a slot at `now` itself counts.
     const auto before = ceil<milliseconds>(now) - milliseconds{1};
-    const auto after = std::max(floor<milliseconds>(base), before);
-    return Cron{fields}.next(after, after);
+    auto after = std::max(floor<milliseconds>(base), before);
+    Time slot;
+    for (int stretches = 0; stretches < stretches_max; ++stretches) {
+        const TimeZone::Stretch local = parts.zone.at(after + milliseconds{1});
+        slot = cron.next(after + local.offset, after + local.offset) - local.offset;
+        if (!local.end || slot < *local.end) {
+            break;
+        }
+        after = floor<milliseconds>(*local.end) - milliseconds{1};
+    }
+    return slot;
 }
 
 }  // namespace
 
 bool valid_cron(const std::string& schedule) {
-    const auto text = without_zone(schedule);
-    if (!text) {
+    const auto parts = zoned(schedule);
+    if (!parts) {
         return false;
     }
     try {
-        static_cast<void>(Cron{*text});
+        static_cast<void>(Cron{parts->schedule});
         return true;
     } catch (const InvalidArgument&) {
         return false;
@@ -72,11 +91,20 @@ bool valid_cron(const std::string& schedule) {
 }
 
 Span cron_backoff(const std::string& schedule, Time base, Time now) {
-    const std::string_view text = without_zone(schedule).value();
-    const Time slot = text.starts_with(every_prefix)
-                          ? next_of_interval(text.substr(every_prefix.size()), base, now)
-                          : next_of_fields(text, base, now);
+    const Zoned parts = zoned(schedule).value();
+    const Time slot = parts.schedule.starts_with(every_prefix)
+                          ? next_of_interval(parts.schedule.substr(every_prefix.size()), base, now)
+                          : next_of_fields(parts, base, now);
     return ceil<seconds>(slot - now);
+}
+
+void wait_for_slot(Started& started, Time now) {
+    if (started.cron_schedule().empty()) {
+        return;
+    }
+    started.set_initiator(temporal::api::enums::v1::CONTINUE_AS_NEW_INITIATOR_CRON_SCHEDULE);
+    *started.mutable_first_workflow_task_backoff() =
+        to_duration(cron_backoff(started.cron_schedule(), now, now));
 }
 
 std::optional<Continuation> cron_run(Transition& transition, const CronEnd& end) {

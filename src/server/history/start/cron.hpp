@@ -11,13 +11,16 @@
 
 namespace holdfast::server::history {
 
-// Whether the schedule parses: five fields, @daily and its like, or @every with an interval; "UTC"
-// may be named by CRON_TZ= or TZ=.
+// Whether the schedule parses: five fields, @daily and its like, or @every with an interval. A time
+// zone may stand before it: "CRON_TZ=Europe/Berlin 0 9 * * *", or TZ=. Without one it is in UTC.
 [[nodiscard]] bool valid_cron(const std::string& schedule);
 
 // From `now` until the first slot after `base` that is not before `now`, in whole seconds, rounded
 // up. Slots in between are left out. Requires: the schedule is valid.
 [[nodiscard]] Span cron_backoff(const std::string& schedule, Time base, Time now);
+
+// The first run of a chain with a schedule waits for its slot.
+void wait_for_slot(Started& started, Time now);
 
 // How the closing run ended, for the run that its schedule asks for next.
 struct CronEnd {

@@ -70,6 +70,50 @@ TEST(CronBackoffTest, AnIntervalIsCountedInWholeSeconds) {
     EXPECT_EQ(cron_backoff("@every 2s", midnight + 2300ms, midnight + 3s), 1s);
 }
 
+// Berlin is two hours ahead of UTC in July, and one in December.
+TEST(CronBackoffTest, ATimeZoneMovesTheSlots) {
+    HOLDFAST_CHECK("server H178");
+    const std::string at_nine = "CRON_TZ=Europe/Berlin 0 9 * * *";
+    const Time summer{std::chrono::sys_days{std::chrono::year{2026} / 7 / 1}};
+    const Time winter{std::chrono::sys_days{std::chrono::year{2026} / 12 / 1}};
+    EXPECT_EQ(cron_backoff(at_nine, summer, summer), 7h);
+    EXPECT_EQ(cron_backoff(at_nine, winter, winter), 8h);
+    EXPECT_EQ(cron_backoff("TZ=America/New_York 0 9 * * *", winter, winter), 14h);
+    EXPECT_EQ(cron_backoff("CRON_TZ=Europe/Berlin @every 5s", summer, summer), 5s);
+}
+
+// On March 29 of 2026 the clocks of Berlin go from 2:00 to 3:00, which is 1:00 in UTC.
+TEST(CronBackoffTest, AnHourThatIsLeftOutHasNoSlot) {
+    const Time evening{std::chrono::sys_days{std::chrono::year{2026} / 3 / 28} + 22h};
+    EXPECT_EQ(cron_backoff("CRON_TZ=Europe/Berlin 30 2 * * *", evening, evening), 26h + 30min)
+        << "on the 30th at 0:30 in UTC";
+    EXPECT_EQ(cron_backoff("CRON_TZ=Europe/Berlin 30 3 * * *", evening, evening), 3h + 30min);
+}
+
+// On October 25 of 2026 they go from 3:00 back to 2:00, which is 1:00 in UTC.
+TEST(CronBackoffTest, AnHourThatComesTwiceHasTwoSlots) {
+    const std::string schedule = "CRON_TZ=Europe/Berlin 30 2 * * *";
+    const Time evening{std::chrono::sys_days{std::chrono::year{2026} / 10 / 24} + 22h};
+    EXPECT_EQ(cron_backoff(schedule, evening, evening), 2h + 30min);
+    const Time first = evening + 2h + 30min;
+    EXPECT_EQ(cron_backoff(schedule, first, first + 1s), 1h - 1s);
+    EXPECT_EQ(cron_backoff(schedule, first + 1h, first + 1h + 1s), 24h - 1s);
+}
+
+TEST(CronBackoffTest, ATimeZoneMustBeKnown) {
+    HOLDFAST_CHECK("server H178");
+    EXPECT_TRUE(valid_cron("TZ=Europe/Berlin @daily"));
+    for (const std::string zone : {"Europe/Atlantis",
+                                   "",
+                                   "/etc/localtime",
+                                   "../zoneinfo/UTC",
+                                   "Fixed/UTC+01:00:00",
+                                   "localtime"}) {
+        EXPECT_FALSE(valid_cron("CRON_TZ=" + zone + " 0 9 * * *")) << zone;
+    }
+    EXPECT_FALSE(valid_cron("CRON_TZ=Europe/Berlin")) << "nothing follows";
+}
+
 TEST(CronBackoffTest, WhatDoesNotParseIsNotValid) {
     EXPECT_TRUE(valid_cron("0 9 * * MON-FRI"));
     EXPECT_TRUE(valid_cron("CRON_TZ=UTC 0 9 * * ?"));
@@ -183,6 +227,7 @@ TEST_F(CronTest, ACanceledRunIsTheLast) {
     start_cron("@every 3s");
     Command cancel_command;
     cancel_command.set_command_type(COMMAND_TYPE_CANCEL_WORKFLOW_EXECUTION);
+    cancel_command.mutable_cancel_workflow_execution_command_attributes();
     run_for(1s, cancel_command);
     EXPECT_EQ(run().status(), WORKFLOW_EXECUTION_STATUS_CANCELED);
     EXPECT_FALSE(last.next);

@@ -56,16 +56,6 @@ Started requested(const Request& request) {
     return started;
 }
 
-// A schedule makes the first run wait for its slot.
-void wait_for_slot(Started& started, Time now) {
-    if (started.cron_schedule().empty()) {
-        return;
-    }
-    started.set_initiator(CONTINUE_AS_NEW_INITIATOR_CRON_SCHEDULE);
-    *started.mutable_first_workflow_task_backoff() =
-        to_duration(cron_backoff(started.cron_schedule(), now, now));
-}
-
 template <class Request>
 Or<Started> first_of_chain(const Request& request, Time now, const Limits& limits) {
     const Span delay = span_of(request.workflow_start_delay());
@@ -157,8 +147,8 @@ Started child_run(const state::Run& parent,
     started.set_cron_schedule(asked.cron_schedule());
     *started.mutable_memo() = asked.memo();
     *started.mutable_search_attributes() = asked.search_attributes();
-    if (parent.started().has_priority() || asked.has_priority()) {
-        *started.mutable_priority() = inherited(parent.started().priority(), asked.priority());
+    if (parent.has_priority() || asked.has_priority()) {
+        *started.mutable_priority() = inherited(parent.priority(), asked.priority());
     }
     set_parent(started, parent, parent_namespace, initiated);
     *started.mutable_first_workflow_task_backoff() = to_duration(Span::zero());

@@ -1,5 +1,7 @@
 #include "history/test/run_fixture.hpp"
 
+#include <algorithm>
+
 #include "history/apply.hpp"
 #include "history/checker/checker.hpp"
 #include "history/due.hpp"
@@ -47,7 +49,7 @@ bool RunFixture::transition(const std::function<std::optional<Refusal>(Transitio
 
 void RunFixture::check_rebuild() const {
     EXPECT_THAT(problems_of(batches_), testing::IsEmpty()) << history();
-    state::Run told = rebuild(new_run("namespace-id", "run-1"), batches_);
+    state::Run told = rebuild(new_run("namespace-id", run_.run_id()), batches_);
     for (const auto& event : run_.buffered()) {
         apply(told, event);
     }
@@ -63,6 +65,12 @@ void RunFixture::start() {
     started.mutable_workflow_type()->set_name("Order");
     started.mutable_task_queue()->set_name("queue");
     start(started);
+}
+
+void RunFixture::start_again() {
+    run_ = new_run("namespace-id", "run-1");
+    batches_.clear();
+    start();
 }
 
 void RunFixture::start(const Started& started) {
@@ -103,7 +111,8 @@ bool RunFixture::complete(std::vector<Command> commands, bool force_new) {
                       .started_event_id = task.started_event_id(),
                       .attempt = task.attempt(),
                       .started_time = time_of(task.started_time())};
-    return transition([&](Transition& t) { return complete_workflow_task(t, ref, request); });
+    return transition(
+        [&](Transition& t) { return complete_workflow_task(t, ref, request, scene); });
 }
 
 bool RunFixture::fail_task(WorkflowTaskFailedCause cause) {
@@ -140,8 +149,10 @@ bool RunFixture::terminate() {
 }
 
 bool RunFixture::start_activity(std::int64_t scheduled, const std::string& request_id) {
+    const auto pending = run_.activities().find(scheduled);
+    const int stamp = pending == run_.activities().end() ? 0 : pending->second.stamp();
     return transition([&](Transition& t) {
-        return history::start_activity(t, scheduled, 0, "worker", request_id);
+        return history::start_activity(t, scheduled, stamp, "worker", request_id);
     });
 }
 
@@ -179,9 +190,55 @@ std::optional<HeartbeatReply> RunFixture::heartbeat(std::int64_t scheduled,
     return reply;
 }
 
+bool RunFixture::reset(const ResetOptions& options) {
+    refusal = refuse_reset_point(run_, options.finish_event_id);
+    if (refusal) {
+        return false;
+    }
+    const auto point = [&] {
+        return std::find_if(batches_.begin(), batches_.end(), [&](const History& batch) {
+            return batch.events(0).event_id() >= options.finish_event_id;
+        });
+    };
+    const Or<state::Run> made =
+        rebuild_until(run_, std::vector(batches_.begin(), point()), options, "run-2");
+    if (const auto* refused = std::get_if<Refusal>(&made)) {
+        refusal = *refused;
+        return false;
+    }
+    transition([&](Transition& t) -> std::optional<Refusal> {
+        t.note(note::WasReset{"run-2"});
+        if (t.open()) {
+            t.note(note::ClosedByReset{});
+            return terminate_run(t, reset_termination(options.reason));
+        }
+        return std::nullopt;
+    });
+    base = run_;
+    const std::vector<History> rest{point(), batches_.end()};
+    batches_.erase(point(), batches_.end());
+    run_ = std::get<state::Run>(made);
+    return transition([&](Transition& t) -> std::optional<Refusal> {
+        begin_reset(t, base, options);
+        for (const History& batch : rest) {
+            for (const HistoryEvent& event : batch.events()) {
+                if (auto refused = reapply_event(t, event, options, true)) {
+                    return refused;
+                }
+            }
+        }
+        return end_reset(t, options);
+    });
+}
+
 void RunFixture::advance(Span span) {
     const Time until = now_ + span;
-    for (auto due = next_due(run_); due && *due <= until; due = next_due(run_)) {
+    const auto next = [this] {  // A speculative task has an alarm of its own.
+        auto due = next_due(run_);
+        const auto task = workflow_task_deadline(run_);
+        return task && (!due || task->at < *due) ? std::optional(task->at) : due;
+    };
+    for (auto due = next(); due && *due <= until; due = next()) {
         now_ = std::max(now_, *due);
         transition([](Transition& t) -> std::optional<Refusal> {
             fire_due(t);

@@ -11,6 +11,7 @@
 #include "history/completion.hpp"
 #include "history/finish.hpp"
 #include "history/outside.hpp"
+#include "history/reset/reset.hpp"
 #include "history/start.hpp"
 #include "history/transition.hpp"
 #include "history/workflow_task.hpp"
@@ -48,6 +49,8 @@ protected:
     // The requests. Each is one transition; `refusal` is why the last one was refused.
     void start();
     void start(const Started& started);
+    // As start(), and everything before is forgotten.
+    void start_again();
     bool poll(const std::string& queue = "queue", const std::string& request_id = "poll");
     bool complete(std::vector<Command> commands = {}, bool force_new = false);
     bool fail_task(WorkflowTaskFailedCause cause =
@@ -61,6 +64,9 @@ protected:
     bool cancel_activity(std::int64_t scheduled);
     std::optional<HeartbeatReply> heartbeat(std::int64_t scheduled, const std::string& details);
 
+    // Resets the run and goes on with the new one, "run-2".
+    bool reset(const ResetOptions& options);
+
     // Everything that is due after this long.
     void advance(Span span);
 
@@ -72,11 +78,13 @@ protected:
     // Kinds of the tasks that the last transition made.
     [[nodiscard]] std::vector<Task::Kind> made() const;
 
-    // Of the completions to come; empty: none.
+    // Of the completions to come; an empty queue: none.
     std::string sticky_queue;
+    CompletionScene scene;
     Limits limits;
     std::optional<Refusal> refusal;
     Result last;
+    state::Run base;  // Of the last reset, as it left it.
 
     // One transition that does this.
     bool transition(const std::function<std::optional<Refusal>(Transition&)>& change);

@@ -23,7 +23,8 @@ std::string wrong_stage(const std::string& update_id, std::string_view message) 
 UpdateStage update_stage(const state::Run& run, const std::string& update_id) {
     const auto found = run.updates().find(update_id);
     if (found == run.updates().end()) {
-        return UpdateStage::unknown;
+        return run.pending_updates().contains(update_id) ? UpdateStage::admitted
+                                                         : UpdateStage::unknown;
     }
     if (found->second.completed_event_id() != 0) {
         return UpdateStage::completed;
@@ -51,17 +52,28 @@ std::optional<std::string> accept_update(Transition& transition,
     attributes.set_accepted_request_message_id(message.accepted_request_message_id());
     attributes.set_accepted_request_sequencing_event_id(
         message.accepted_request_sequencing_event_id());
-    if (stage == UpdateStage::unknown) {  // Else event 47 has the request.
+    std::string request_id;
+    if (!transition.run().updates().contains(update_id)) {  // Else event 47 has the request.
         *attributes.mutable_accepted_request() = *request;
+        request_id = request->request_id();
     }
-    transition.add(std::move(event));
+    const std::int64_t event_id = transition.add(std::move(event));
+    if (!request_id.empty()) {
+        transition.note(note::RequestId{.request_id = std::move(request_id),
+                                        .event_type = EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED,
+                                        .event_id = event_id});
+    }
     return std::nullopt;
 }
 
 std::optional<std::string> complete_update(Transition& transition,
                                            const std::string& update_id,
                                            const UpdateResponse& message) {
-    if (update_stage(transition.run(), update_id) != UpdateStage::accepted) {
+    const UpdateStage stage = update_stage(transition.run(), update_id);
+    if (stage == UpdateStage::unknown) {
+        return fmt::format("update '{}' wasn't found", update_id);
+    }
+    if (stage != UpdateStage::accepted) {
         return wrong_stage(update_id, "response");
     }
     HistoryEvent event = transition.event(EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED);

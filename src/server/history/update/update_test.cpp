@@ -92,7 +92,7 @@ TEST_F(UpdateTest, AWorkerBringsBackARequestThatWasLost) {
 
 TEST_F(UpdateTest, MessagesComeInTheirOrderAndOnce) {
     become_idle();
-    EXPECT_TRUE(respond().starts_with("invalid state transition attempted"));
+    EXPECT_EQ(respond(), "update 'u' wasn't found");
     EXPECT_EQ(accept(&request), "");
     EXPECT_TRUE(accept(&request).starts_with("invalid state transition attempted"));
     EXPECT_EQ(respond(), "");

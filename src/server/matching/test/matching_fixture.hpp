@@ -77,9 +77,13 @@ public:
             return refusal->code == rpc::StatusCode::cancelled ? "cancelled" : refusal->message;
         }
         const auto& bytes = std::get<std::string>(heard_->answers.front());
-        temporal::api::workflowservice::v1::PollActivityTaskQueueResponse response;
-        EXPECT_TRUE(response.ParseFromString(bytes));
-        return bytes.empty() ? "empty" : response.task_token();
+        return bytes.empty() ? "empty" : read_as<ActivityResponse>(bytes).task_token();
+    }
+    // Requires: the poll was answered, and not refused.
+    template <class Response = temporal::api::workflowservice::v1::PollWorkflowTaskQueueResponse>
+    [[nodiscard]] Response response() const {
+        const std::lock_guard lock(heard_->mutex);
+        return read_as<Response>(std::get<std::string>(heard_->answers.at(0)));
     }
 
     void cancel() const { call_->cancel(); }
@@ -93,6 +97,14 @@ public:
     }
 
 private:
+    using ActivityResponse = temporal::api::workflowservice::v1::PollActivityTaskQueueResponse;
+    template <class Response>
+    static Response read_as(const std::string& bytes) {
+        Response response;
+        EXPECT_TRUE(response.ParseFromString(bytes));
+        return response;
+    }
+
     struct Heard {
         std::mutex mutex;
         std::vector<rpc::Answer> answers;

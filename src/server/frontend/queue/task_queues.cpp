@@ -40,6 +40,11 @@ void fill_pollers(const QueueView& view, Pollers& pollers) {
         info.set_identity(poller.identity);
         *info.mutable_last_access_time() = history::to_timestamp(poller.last_access);
         info.set_rate_per_second(poller.tasks_per_second.value_or(poller_rate_max));
+        if (poller.worker_version) {
+            auto& capabilities = *info.mutable_worker_version_capabilities();
+            capabilities.set_build_id(poller.worker_version->build_id());
+            capabilities.set_use_versioning(poller.worker_version->use_versioning());
+        }
     }
 }
 
@@ -49,7 +54,22 @@ queues::TaskQueueStats stats_of(const QueueView& view, std::size_t backlog) {
     *stats.mutable_approximate_backlog_age() = history::to_duration(view.backlog_age);
     stats.set_tasks_add_rate(static_cast<float>(view.add_rate));
     stats.set_tasks_dispatch_rate(static_cast<float>(view.dispatch_rate));
+    stats.set_rate_limiting_active(view.rate_limited);
     return stats;
+}
+
+// What rules: an operator's limit before that of the worker that polled last.
+void fill_rate(const QueueView& view, api::DescribeTaskQueueResponse& response) {
+    auto& rate = *response.mutable_effective_rate_limit();
+    const std::optional<double> limit =
+        view.configured_rate ? view.configured_rate : view.worker_rate;
+    rate.set_requests_per_second(static_cast<float>(limit.value_or(rate_max)));
+    rate.set_rate_limit_source(view.configured_rate ? enums::RATE_LIMIT_SOURCE_API
+                               : limit              ? enums::RATE_LIMIT_SOURCE_WORKER
+                                                    : enums::RATE_LIMIT_SOURCE_SYSTEM);
+    if (response.has_task_queue_status()) {
+        response.mutable_task_queue_status()->set_rate_per_second(rate.requests_per_second());
+    }
 }
 
 void fill_default_mode(const QueueView& view,
@@ -59,7 +79,6 @@ void fill_default_mode(const QueueView& view,
     if (request.include_task_queue_status()) {
         auto& status = *response.mutable_task_queue_status();
         status.set_backlog_count_hint(static_cast<std::int64_t>(view.backlog));
-        status.set_rate_per_second(rate_max);
         status.mutable_task_id_block()->set_start_id(1);
         status.mutable_task_id_block()->set_end_id(id_block);
     }
@@ -78,11 +97,7 @@ void fill_default_mode(const QueueView& view,
         versioning.set_current_version("__unversioned__");
         versioning.mutable_update_time()->set_seconds(year_one_seconds);
     }
-    if (request.report_config()) {
-        response.mutable_config();
-    }
-    response.mutable_effective_rate_limit()->set_requests_per_second(rate_max);
-    response.mutable_effective_rate_limit()->set_rate_limit_source(enums::RATE_LIMIT_SOURCE_SYSTEM);
+    fill_rate(view, response);
 }
 
 Problem enhanced_problem(const api::DescribeTaskQueueRequest& request) {
@@ -151,10 +166,14 @@ void describe_queue(const FrontendParts& parts,
         }
         fill_enhanced_mode(parts, namespace_id, request, reply.message());
     } else {
-        const QueueView view = parts.matching.view({.namespace_id = namespace_id,
-                                                    .name = request.task_queue().name(),
-                                                    .type = queue_type(request.task_queue_type())});
-        fill_default_mode(view, request, reply.message());
+        const matching::QueueKey key{.namespace_id = namespace_id,
+                                     .name = request.task_queue().name(),
+                                     .type = queue_type(request.task_queue_type())};
+        fill_default_mode(parts.matching.view(key), request, reply.message());
+        if (request.report_config()) {
+            *reply.message().mutable_config() =
+                parts.queue_settings ? parts.queue_settings(key) : queues::TaskQueueConfig();
+        }
     }
     std::move(reply).send();
 }
