@@ -78,20 +78,21 @@ const SuiteEntry& suite(std::string_view name) {
         fmt::format("there is no benchmark '{}'; choose from {}", name, fmt::join(names, ", ")));
 }
 
-Report run_suite(const SuiteEntry& entry,
+Report run_suite(std::string_view name,
+                 Suite& suite,
                  const WaitTicket& place,
                  std::span<const std::string> only,
                  const DriverOptions& options,
                  Progress& progress) {
-    const std::unique_ptr<Suite> suite = entry.make(place);
-    const std::vector<Pair> chosen = choose(suite->pairs(), only);
-    Report report{.bench = std::string(entry.name),
+    std::vector<Pair> chosen = choose(suite.pairs(), only);
+    Report report{.bench = std::string(name),
                   .time = {},
                   .machine = describe_machine(place.directory),
-                  .durability = suite->prepare(chosen),
+                  .durability = suite.prepare(chosen),
                   .results = {},
                   .failed = {},
                   .peak_memory_bytes = 0};
+    std::erase_if(chosen, [&suite](const Pair& pair) { return !suite.able(pair); });
     Measured measured = measure_all(chosen, options, progress);
     report.results = std::move(measured.results);
     report.failed = std::move(measured.failed);

@@ -13,7 +13,8 @@ set(HOLDFAST_MAY_USE_flow         base sql flow_engine)
 set(HOLDFAST_MAY_USE_flow_testing base sql flow_engine flow)
 set(HOLDFAST_MAY_USE_testing      base sql dsql)
 set(HOLDFAST_MAY_USE_bench        base pool sim sql dsql lock store flow_engine flow testing)
-set(HOLDFAST_MAY_USE_apps         base pool sim sql dsql lock store flow_engine flow server bench)
+set(HOLDFAST_MAY_USE_server_bench base sql api server bench)
+set(HOLDFAST_MAY_USE_apps         base pool sim sql dsql lock store flow_engine flow server bench server_bench)
 
 # holdfast_floor(NAME [USES floor...] [LIBS third-party...]
 #                [TEST_USES floor...] [TEST_LIBS third-party...] [NOT_INSTALLED])

@@ -5,6 +5,7 @@
 #include "cli/cli.hpp"
 #include "dsql/database_source.hpp"
 #include "program.hpp"
+#include "server/settings.hpp"
 
 #include <holdfast/base/settings.hpp>
 #include <holdfast/dsql/fleet.hpp>
@@ -15,6 +16,7 @@ namespace {
 Settings all_settings() {
     Settings settings = holdfast_settings();
     std::ranges::copy(dsql::fleet_settings(), std::back_inserter(settings));
+    std::ranges::copy(server_settings(), std::back_inserter(settings));
     return settings;
 }
 

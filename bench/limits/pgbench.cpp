@@ -19,7 +19,7 @@ namespace holdfast::bench {
 namespace {
 
 // Beyond its own time, for connecting and for a slow machine.
-constexpr std::chrono::seconds patience{60};
+constexpr std::chrono::seconds pgbench_patience{60};
 
 using Options = std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)>;
 
@@ -107,7 +107,7 @@ Work run_pgbench(const PgbenchRun& run, const std::stop_token& stop) {
     std::string output;
     {
         const std::stop_callback interrupt{stop, [&child] { child.kill(); }};
-        output = output_of(child, Deadline::after(time + patience));
+        output = output_of(child, Deadline::after(time + pgbench_patience));
     }
     const bool succeeded = child.wait();
     if (stop.stop_requested()) {

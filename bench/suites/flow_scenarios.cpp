@@ -6,7 +6,6 @@
 #include <mutex>
 #include <thread>
 
-#include "latencies.hpp"
 #include "suites/flow_workloads.hpp"
 #include "workers.hpp"
 #include <fmt/core.h>
@@ -15,6 +14,7 @@
 
 #include <holdfast/base/error.hpp>
 #include <holdfast/base/random.hpp>
+#include <holdfast/bench/latencies.hpp>
 #include <holdfast/bench/report.hpp>
 
 namespace holdfast::bench {

@@ -6,7 +6,6 @@
 #include <string>
 #include <variant>
 
-#include "latencies.hpp"
 #include "limits/bare_sqlite.hpp"
 #include "limits/bench_table.hpp"
 #include "limits/measured_server.hpp"
@@ -14,6 +13,7 @@
 #include <fmt/core.h>
 
 #include <holdfast/base/error.hpp>
+#include <holdfast/bench/latencies.hpp>
 #include <holdfast/lock/locks.hpp>
 #include <holdfast/lock/with_lock.hpp>
 #include <holdfast/sql/url.hpp>

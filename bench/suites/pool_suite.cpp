@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "allocations.hpp"
-#include "latencies.hpp"
 #include "workers.hpp"
 #include <fmt/core.h>
 
@@ -18,6 +17,7 @@
 #include <holdfast/base/error.hpp>
 #include <holdfast/base/log.hpp>
 #include <holdfast/base/metrics.hpp>
+#include <holdfast/bench/latencies.hpp>
 #include <holdfast/pool/coarse_clock.hpp>
 #include <holdfast/pool/pool.hpp>
 

@@ -3,10 +3,10 @@
 #include <atomic>
 #include <utility>
 
-#include "latencies.hpp"
 #include "workers.hpp"
 #include <fmt/core.h>
 
+#include <holdfast/bench/latencies.hpp>
 #include <holdfast/sql/schema.hpp>
 #include <holdfast/store/catalogue.hpp>
 #include <holdfast/store/execution.hpp>

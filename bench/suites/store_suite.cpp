@@ -12,6 +12,7 @@
 #include "limits/bench_table.hpp"
 #include "limits/measured_gateway.hpp"
 #include "limits/measured_server.hpp"
+#include "limits/own_database.hpp"
 #include "suites/store_load.hpp"
 #include <fmt/core.h>
 
@@ -22,13 +23,6 @@
 namespace holdfast::bench {
 namespace {
 
-// The store's tables have names that a service may have given to its own: so the benchmark has a
-// database for each side, which is gone in the end.
-struct OwnDatabase {
-    std::string_view name;
-    sql::Statement create;
-    sql::Statement drop;
-};
 constexpr OwnDatabase direct{
     "holdfast_bench_store",
     {"bench.create_store", "CREATE DATABASE holdfast_bench_store"},
@@ -38,21 +32,13 @@ constexpr OwnDatabase cluster{
     {"bench.create_cluster", "CREATE DATABASE holdfast_bench_cluster"},
     {"bench.drop_cluster", "DROP DATABASE IF EXISTS holdfast_bench_cluster WITH (FORCE)"}};
 
-// The same server, another database.
-std::string url_of(const std::string& server, std::string_view database) {
-    const std::size_t options = std::min(server.find('?'), server.size());
-    const std::size_t host = server.find("//") + 2;
-    const std::size_t path = std::min(server.find('/', host), options);
-    return fmt::format("{}/{}{}", server.substr(0, path), database, server.substr(options));
-}
-
 class ServerStore {
 public:
     ServerStore(const WaitTicket& place, std::string url)
         : place_(place), server_(place, std::move(url)) {
         recreate(direct);
         load_ = std::make_unique<StoreLoad>(
-            url_of(server_.url(), direct.name), place.database, place.stop);
+            url_of_database(server_.url(), direct.name), place.database, place.stop);
     }
     ~ServerStore() {
         load_.reset();
@@ -73,7 +59,8 @@ public:
             return;
         }
         recreate(cluster);
-        gateway_ = std::make_unique<MeasuredGateway>(place_, url_of(server_.url(), cluster.name));
+        gateway_ =
+            std::make_unique<MeasuredGateway>(place_, url_of_database(server_.url(), cluster.name));
         sql::DatabaseOptions options = place_.database;
         options.sources[std::string(dsql::url_scheme)] = gateway_->source();
         cluster_load_ =

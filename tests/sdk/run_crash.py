@@ -1,6 +1,8 @@
 """Kills the server every second while two workers run chains of activities; nothing may be lost.
 
-About 20 seconds, or a minute with HOLDFAST_SOAK=1.
+usage: run_crash.py [SERVER-ARGUMENT...]
+
+On a file of its own unless told. About 20 seconds, or a minute with HOLDFAST_SOAK=1.
 """
 
 import json
@@ -35,7 +37,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="holdfast-sdk-") as folder:
         ledger = pathlib.Path(folder) / "ledger"
         ledger.touch()
-        with Server("--db-filename", pathlib.Path(folder) / "server.db") as server:
+        arguments = sys.argv[1:] or ["--db-filename", pathlib.Path(folder) / "server.db"]
+        with Server(*arguments) as server:
             workers = [node(program, "work", server.address, QUEUE, ledger) for _ in range(WORKERS)]
             try:
                 check = node(program, "check", server.address, QUEUE, ledger, SECONDS)

@@ -26,7 +26,8 @@ def typescript(folder):
 def python(_):
     server.skip_without_python_packages()
     paths = {"PYTHONPATH": str(PYTHON_PACKAGES)}
-    return [sys.executable, "worker.py"], [sys.executable, "client.py"], paths
+    client = [sys.executable, server.HERE / "run_and_exit.py", "client.py"]
+    return [sys.executable, "worker.py"], client, paths
 
 
 def main():

@@ -4,11 +4,13 @@
 #include <memory>
 #include <span>
 
+#include "bench/command_line.hpp"
 #include "cli/command_line.hpp"
 #include "cli/completion.hpp"
 #include "config.hpp"
 #include "schema/parts.hpp"
 #include "server/command_line.hpp"
+#include "server/test_server_words.hpp"
 #include "version.hpp"
 
 #include <holdfast/base/error.hpp>
@@ -38,8 +40,14 @@ CommandLine::CommandLine() {
     add_dsql();
     add_poolsim();
     add_schema();
-    add_server(*this, root_, server_, &hand_over_to_server);
-    add_bench();
+    add_server(*this,
+               root_,
+               server_,
+               {.start_dev = &hand_over_to_server,
+                .start_test = &hand_over_to_server,
+                .run = &hand_over_to_server,
+                .check = &hand_over_to_server});
+    add_bench(*this, root_, bench_, &bench);
     add_config();
     add_completion();
     add_version();
@@ -69,35 +77,6 @@ void CommandLine::add_schema() {
         {"sqlite", "postgres", "dsql"});
 }
 
-void CommandLine::add_bench() {
-    CLI::App* noun = add(root_,
-                         "bench",
-                         "Measure Holdfast against the bare database and print the ratio.",
-                         [this](const Context& context) { return bench(context, bench_); });
-    takes_choice(noun->add_option("name", bench_.name, "Name of a suite; all by default"),
-                 bench_names());
-    noun->add_option("--only", bench_.only, "Name or prefix of a measurement: pg.update.c8, sqlite")
-        ->expected(1)
-        ->allow_extra_args(false)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    noun->add_option("--scenario",
-                     bench_.scenario,
-                     "Scenario (suite flow): chain1, chain5, parallel, parallel0, fanout, timers, "
-                     "longhistory, largepayload");
-    noun->add_option(
-        "--keys", bench_.keys, "Lock keys (suite locks): distinct, or one for all clients");
-    noun->add_option("--clients", bench_.clients, "Number of clients (suite locks)");
-    noun->add_option("--rounds", bench_.rounds, "Number of measurements per side")
-        ->capture_default_str();
-    noun->add_option("--seconds", bench_.seconds, "Duration of one measurement, in seconds")
-        ->capture_default_str();
-    hints_[noun->add_option("--dir", bench_.folder, "Folder on the disk to measure")].takes =
-        Takes::folder;
-    hints_[noun->add_option(
-               "--report", bench_.report, "HTML page with charts, created or extended")]
-        .takes = Takes::file;
-}
-
 void CommandLine::add_config() {
     CLI::App* noun = add(root_,
                          "config",
@@ -124,8 +103,8 @@ std::variant<Request, Answer> CommandLine::parse(int argc, const char* const* ar
     const int own = program_begins_at(argc, argv);
     lock_.command.assign(argv + std::min(own + 1, argc), argv + argc);
     try {
-        return CommandParser::parse(
-            without_old_poolsim_flags({argv + std::min(1, own), argv + own}));
+        return CommandParser::parse(with_test_server_verb(
+            without_old_poolsim_flags({argv + std::min(1, own), argv + own})));
     } catch (const InvalidArgument& error) {
         throw InvalidArgument(with_old_poolsim_flags(error.what()));
     }

@@ -53,7 +53,6 @@ private:
     void add_poolsim_seeds(CLI::App& verb);
     void add_poolsim_plot(CLI::App& verb);
     void add_schema();
-    void add_bench();
     void add_config();
     void add_completion();
     void add_version();

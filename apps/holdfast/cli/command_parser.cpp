@@ -86,6 +86,10 @@ void CommandParser::takes_file(CLI::Option* option) {
     hints_[option].takes = Takes::file;
 }
 
+void CommandParser::takes_folder(CLI::Option* option) {
+    hints_[option].takes = Takes::folder;
+}
+
 void CommandParser::takes_choice(CLI::Option* option, std::vector<std::string> choices) {
     hints_[option] = {
         .names = {}, .help = {}, .takes = Takes::choice, .choices = std::move(choices)};
@@ -190,8 +194,8 @@ CommandNode CommandParser::describe(const CLI::App& command) const {
                      .commands = {}};
     for (const CLI::App* at = &command; at != nullptr; at = at->get_parent()) {
         for (const CLI::Option* option : at->get_options()) {
-            // A parent's --help is hidden behind the command's own.
-            if (at != &command && option == at->get_help_ptr()) {
+            // A parent's --help is hidden behind the command's own, and some are never shown.
+            if ((at != &command && option == at->get_help_ptr()) || option->get_group().empty()) {
                 continue;
             }
             (option->get_positional() ? node.arguments : node.options).push_back(describe(*option));

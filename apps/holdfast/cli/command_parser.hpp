@@ -32,12 +32,13 @@ public:
                              const char* help,
                              Takes takes = Takes::text);
     void takes_file(CLI::Option* option);
+    void takes_folder(CLI::Option* option);
+    void takes_choice(CLI::Option* option, std::vector<std::string> choices);
 
     // `words` are those after the program's name. Invalid_argument for what is not understood.
     std::variant<Request, Answer> parse(std::vector<std::string> words);
 
 protected:
-    void takes_choice(CLI::Option* option, std::vector<std::string> choices);
     // What an unknown word below `command` is answered with, instead of the nearest known one.
     void explain_words(const CLI::App& command, std::string usage);
     [[nodiscard]] CommandNode describe(const CLI::App& command) const;

@@ -8,7 +8,14 @@ namespace holdfast::app {
 
 using ServerVerb = int (*)(const Context&, const ServerRequest&);
 
+struct ServerVerbs {
+    ServerVerb start_dev;
+    ServerVerb start_test;
+    ServerVerb run;
+    ServerVerb check;
+};
+
 // Requires: `into` outlives every command of `to`.
-void add_server(CommandParser& to, CLI::App& root, ServerRequest& into, ServerVerb start_dev);
+void add_server(CommandParser& to, CLI::App& root, ServerRequest& into, const ServerVerbs& verbs);
 
 }  // namespace holdfast::app

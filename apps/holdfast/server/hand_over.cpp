@@ -30,9 +30,9 @@ std::vector<std::string> own_words() {
 
 }  // namespace
 
-int hand_over_to_server(const Context& /*context*/, const ServerRequest& /*request*/) {
+void become(const char* name) {
     const std::filesystem::path program =
-        std::filesystem::read_symlink("/proc/self/exe").parent_path() / "holdfast-server";
+        std::filesystem::read_symlink("/proc/self/exe").parent_path() / name;
     std::vector<std::string> words = own_words();
     std::vector<char*> arguments;
     arguments.reserve(words.size() + 1);
@@ -47,6 +47,10 @@ int hand_over_to_server(const Context& /*context*/, const ServerRequest& /*reque
                             "./run build makes beside this one",
                             program.string(),
                             std::system_category().message(errno)));
+}
+
+int hand_over_to_server(const Context& /*context*/, const ServerRequest& /*request*/) {
+    become("holdfast-server");
 }
 
 }  // namespace holdfast::app

@@ -1,26 +1,21 @@
-#include "cli/answer.hpp"
+#include <utility>
+
 #include "database.hpp"
+#include "server/dynamic_values.hpp"
+#include "server/serve.hpp"
 #include "server/server.hpp"
-#include "signals.hpp"
-#include "version.hpp"
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <holdfast/base/error.hpp>
-#include <holdfast/base/exit_code.hpp>
 #include <holdfast/base/percent.hpp>
-#include <holdfast/base/redact.hpp>
-#include <holdfast/server/server.hpp>
-#include <holdfast/sql/database.hpp>
 
 namespace holdfast::app {
 namespace {
 
-constexpr const char* in_memory = "sqlite::memory:";
-
 std::string url_of(const Context& context, const ServerRequest& request) {
     const std::string& url = database_url(context);
     if (request.db_filename.empty()) {
-        return url.empty() ? in_memory : url;
+        return url.empty() ? memory_url : url;
     }
     if (!url.empty()) {
         throw InvalidArgument("both --db and --db-filename name a database; leave one of them out");
@@ -28,48 +23,47 @@ std::string url_of(const Context& context, const ServerRequest& request) {
     return "sqlite:" + percent_encoded(request.db_filename, "/") + "?create=1";
 }
 
-// The names of this machine are shown as people type them.
-std::string shown(const std::string& ip) {
-    if (ip == "127.0.0.1" || ip == "::1") {
-        return "localhost";
+std::pair<std::string, std::string> attribute_of(const std::string& text) {
+    const std::size_t equals = text.rfind('=');
+    if (equals == std::string::npos || equals == 0) {
+        throw InvalidArgument(
+            fmt::format("--search-attribute '{}' is not NAME=TYPE, such as City=Keyword", text));
     }
-    return ip.find(':') == std::string::npos ? ip : "[" + ip + "]";
+    return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-std::string banner(const std::string& address, const std::string& url) {
-    return fmt::format(
-        "H{} (API {})\n\n"
-        "{:<21} {}\n"
-        "{:<21} {}\n",
-        version_text().substr(1),
-        server::api_version,
-        "Temporal Server:",
-        address,
-        "Temporal Persistence:",
-        url == in_memory ? "in-memory" : url);
+void print_settings(const Context& context) {
+    for (const Config::Effective& setting : context.config.effective()) {
+        fmt::print(stderr, "{}: {}  # {}\n", setting.key, setting.value, setting.source);
+    }
 }
 
 }  // namespace
 
 int server_start_dev(const Context& context, const ServerRequest& request) {
-    const std::string url = url_of(context, request);
+    const std::string ip = request.ip == "localhost" ? "127.0.0.1" : request.ip;
+    Serving serving{.database = url_of(context, request),
+                    .options = {.address = ip,
+                                .port = request.port,
+                                .http = server::ServerHttp{.address = ip,
+                                                           .port = request.http_port.value_or(0)},
+                                .namespaces = request.namespaces},
+                    .metrics = HttpAddress{.host = ip, .port = request.metrics_port.value_or(0)},
+                    .metrics_setting = "--metrics-port",
+                    .shows_http = request.http_port.has_value()};
+    for (const std::string& attribute : request.search_attributes) {
+        serving.options.search_attributes.insert(attribute_of(attribute));
+    }
+    for (const std::string& key : apply_dynamic_values(request.dynamic_values, serving.options)) {
+        context.logger.warn("dynamic value has no effect", {{"key", key}});
+    }
     if (!request.sqlite_pragmas.empty()) {
         context.logger.info("--sqlite-pragma has no effect: every commit is durable");
     }
-    sql::Database db(url, database_options(context, Stay::service));
-    server::Server server(db,
-                          context.logger,
-                          {.address = request.ip == "localhost" ? "127.0.0.1" : request.ip,
-                           .port = request.port,
-                           .namespaces = request.namespaces});
-    const std::string address = fmt::format("{}:{}", shown(request.ip), server.port());
-    say(context,
-        {{"address", address}, {"port", server.port()}, {"database", without_password(url)}},
-        banner(address, without_password(url)));
-    wait_for_signal(context);
-    server.stop();
-    (void)context.signals.take();  // A server that was told to stop has done its work.
-    return exit_done;
+    if (request.log_config) {
+        print_settings(context);
+    }
+    return serve(context, serving);
 }
 
 }  // namespace holdfast::app

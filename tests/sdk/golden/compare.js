@@ -37,15 +37,18 @@ function eventName(event, events) {
   return WORKFLOW_TASK.test(event.eventType) ? '<workflow task>' : `<${shortType(event)} ${about}>`;
 }
 
+// The event of the parent is one of another history.
+const isEventId = (name) => /EventId$/.test(name) && name !== 'parentInitiatedEventId';
+
 function withoutIds(value, names) {
   if (Array.isArray(value)) return value.map((one) => withoutIds(one, names));
   if (!isObject(value)) return typeof value === 'string' ? value.replace(ID, '<uuid>') : value;
   const members = Object.entries(value).filter(([name]) => name !== 'eventId');
   return Object.fromEntries(
-    members.map(([name, one]) => [
-      name,
-      /EventId$/.test(name) ? (names.get(one) ?? '<event>') : withoutIds(one, names),
-    ]),
+    members.map(([name, one]) => {
+      if (name === 'requestId') return [name, '<request>'];
+      return [name, isEventId(name) ? (names.get(one) ?? '<event>') : withoutIds(one, names)];
+    }),
   );
 }
 

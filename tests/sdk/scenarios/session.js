@@ -35,15 +35,29 @@ class Session {
     return worker.runUntil(story);
   }
 
-  async start(type, args = []) {
+  async start(type, args = [], options = {}) {
     const workflowId = `${type}-${crypto.randomUUID()}`;
     const handle = await this.client.workflow.start(type, {
       workflowId,
       taskQueue: this.queue,
       args,
+      ...options,
     });
     this.runs.push({ workflowId, runId: handle.firstExecutionRunId });
     return handle;
+  }
+
+  // Puts a new run in place of the current one, which goes on before an event of it.
+  async reset({ workflowId, runId }, eventId) {
+    const made = await this.client.workflowService.resetWorkflowExecution({
+      namespace: 'default',
+      workflowExecution: { workflowId, runId },
+      workflowTaskFinishEventId: eventId,
+      reason: 'scenario',
+      requestId: crypto.randomUUID(),
+    });
+    this.runs.push({ workflowId, runId: made.runId });
+    return this.client.workflow.getHandle(workflowId, made.runId);
   }
 
   async history({ workflowId, runId }) {

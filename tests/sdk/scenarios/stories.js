@@ -3,9 +3,9 @@
 
 const assert = require('node:assert');
 
-const { WorkflowFailedError, WorkflowUpdateFailedError } = require('@temporalio/client');
+const { WorkflowContinuedAsNewError, WorkflowFailedError } = require('@temporalio/client');
 
-const stories = {};
+const stories = { ...require('./queries') };
 
 // Starts one workflow, and expects its result.
 async function expectResult(s, type, args, expected) {
@@ -83,26 +83,49 @@ stories.child = async (s) => {
   return { children: children.length };
 };
 
-stories.query = async (s) => {
-  const handle = await s.start('listener');
-  await handle.signal('tell', 'one');
-  await handle.signal('tell', 'two');
-  const before = await handle.query('heard');
-  await handle.signal('tell', 'end');
-  await handle.result();
-  assert.deepEqual([before, await handle.query('heard')], [2, 3]);
-  await assert.rejects(handle.query('unknown'));
-  return { queries: 3 };
+// The workflow fails by what an activity says, which says otherwise when it is asked again.
+stories.reset = async (s) => {
+  const failed = await s.start('mended');
+  await assert.rejects(failed.result(), WorkflowFailedError);
+  const { events } = await s.history(s.runs[0]);
+  const [, second] = events.filter((event) => event.workflowTaskCompletedEventAttributes);
+  const handle = await s.reset(s.runs[0], second.eventId);
+  assert.equal(await handle.result(), 'mended');
+  const { workflowId, runId } = s.runs[0];
+  const description = await s.client.workflow.getHandle(workflowId, runId).describe();
+  assert.equal(description.raw.workflowExtendedInfo.resetRunId, s.runs[1].runId);
+  return { resets: 1 };
 };
 
-stories.update = async (s) => {
+stories.reset_signals = async (s) => {
   const handle = await s.start('listener');
-  const ask = (word) => handle.executeUpdate('ask', { args: [word] });
-  assert.deepEqual([await ask('one'), await ask('two')], [1, 2]);
-  await assert.rejects(ask(''), WorkflowUpdateFailedError);
-  assert.equal(await ask('end'), 3);
-  assert.deepEqual(await handle.result(), ['one', 'two', 'end']);
-  return { updates: 4 };
+  for (const word of ['one', 'two']) await handle.signal('tell', word);
+  const { events } = await s.history(s.runs[0]);
+  const { eventId } = events.find((event) => event.workflowTaskScheduledEventAttributes);
+  const again = await s.reset(s.runs[0], Number(eventId) + 1);
+  await assert.rejects(handle.result(), (error) => error.cause.name === 'TerminatedFailure');
+  await again.signal('tell', 'end');
+  assert.deepEqual(await again.result(), ['one', 'two', 'end']);
+  return { signals: 3 };
 };
 
-module.exports = stories;
+stories.cron = async (s) => {
+  const handle = await s.start('ticking', [], { cronSchedule: '@every 1s' });
+  const { workflowId } = handle;
+  const results = [];
+  let [run] = s.runs;
+  for (; results.length < 2; s.runs.push(run)) {
+    const one = s.client.workflow.getHandle(workflowId, run.runId, { followRuns: false });
+    await assert.rejects(one.result(), WorkflowContinuedAsNewError);
+    const closing = (await s.history(run)).events.at(-1);
+    const { result, newExecutionRunId } = closing.workflowExecutionCompletedEventAttributes;
+    results.push(JSON.parse(Buffer.from(result.payloads[0].data).toString()));
+    run = { workflowId, runId: newExecutionRunId };
+  }
+  s.runs.pop(); // It waits for its second, and there may be nothing to replay.
+  await handle.terminate('enough');
+  assert.deepEqual(results, [['tick'], ['tick', 'tick']]);
+  return { runs: results.length };
+};
+
+module.exports = { ...stories, ...require('./updates'), ...require('./operators') };

@@ -35,6 +35,9 @@ public:
     // Opens what `chosen` needs and says how durable it is. Refuses, with condition_failed, a
     // database that does not flush its commits: its figures would be about something else.
     [[nodiscard]] virtual Durability prepare(std::span<const Pair> chosen) = 0;
+
+    // Whether what was prepared can do this at all; what it cannot do is left out.
+    [[nodiscard]] virtual bool able(const Pair& /*pair*/) { return true; }
 };
 
 struct SuiteEntry {
@@ -48,10 +51,11 @@ struct SuiteEntry {
 // Requires: `name` is one of suites(). Else invalid_argument, which lists them.
 [[nodiscard]] const SuiteEntry& suite(std::string_view name);
 
-// Runs one suite. `only` chooses pairs by name or by the beginning of a name that ends before a
-// dot; empty means all, and one that chooses nothing is invalid_argument. What could not be
-// measured is in the report.
-[[nodiscard]] Report run_suite(const SuiteEntry& entry,
+// Runs a suite, which is called `name` in the report. `only` chooses pairs by name or by the
+// beginning of a name that ends before a dot; empty means all, and one that chooses nothing is
+// invalid_argument. What could not be measured is in the report.
+[[nodiscard]] Report run_suite(std::string_view name,
+                               Suite& suite,
                                const WaitTicket& place,
                                std::span<const std::string> only,
                                const DriverOptions& options,
